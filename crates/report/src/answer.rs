@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::caveats::describe_reason;
 use crate::context::{Context, Row};
+use crate::headline;
 use crate::palette::Style;
 use crate::svg::{Canvas, at};
 use crate::text;
@@ -29,6 +30,8 @@ pub(crate) struct Sentence {
     pub(crate) class: &'static str,
     /// After the verdict, such as ` than h1s`.
     pub(crate) against: String,
+    /// The values of the level and of the baseline, such as `1.32 s instead of 2.77 s`.
+    pub(crate) values: Option<String>,
     /// Such as `0.72×`.
     pub(crate) ratio: Option<String>,
     /// Such as `0.70–0.75`.
@@ -101,11 +104,20 @@ fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sen
         verdict,
         class,
         against,
+        values: ratio.and_then(|_| values(view, context, row)),
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
         interval: ratio.as_ref().and_then(text::ratio_interval),
         rest: rest(view, comparison),
         caveat: context.rows.iter().any(|row| compared.contains(&row.cell.cell) && has_caveats(row)),
     })
+}
+
+/// The medians of a row and of the baseline.
+fn values(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<String> {
+    let baseline = context.rows.iter().find(|row| row.series.is_baseline)?;
+    let [own, other] = [row.primary()?, baseline.primary()?]
+        .map(|metric| text::value(view.metric_unit(), metric.median.value));
+    Some(format!("{own} instead of {other}"))
 }
 
 fn rest(view: &View<'_>, comparison: &Comparison) -> String {
@@ -118,11 +130,14 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
         Verdict::NoDifferenceShown => comparison.smallest_showable_ratio.map_or(String::new(), |showable| {
             let share = showable.max(1.0 / showable) - 1.0;
             let correction = if excludes_one(comparison) { "Not significant after correction. " } else { "" };
+            let further = headline::further_runs(view, &[comparison]).unwrap_or_default();
             if share > 1.0 {
-                return format!("{correction}These runs are too few or too noisy to detect a difference.");
+                return format!(
+                    "{correction}These runs are too few or too noisy to detect a difference.{further}"
+                );
             }
             let share = text::percent(share);
-            format!("{correction}This study could only have detected differences above {share}.")
+            format!("{correction}This study could only have detected differences above {share}.{further}")
         }),
         Verdict::Equivalent => {
             format!("Within {} (equivalence test, 95 %).", text::percent(view.summary().margin_share))
@@ -203,7 +218,7 @@ pub(crate) fn summaries(view: &View<'_>) -> Vec<LevelSummary> {
 }
 
 /// These have no ratios.
-const NO_VERDICT: [&str; 3] = ["invalid", "failed", "unsupported"];
+const NO_VERDICT: [&str; 4] = ["invalid", "not measured", "failed", "unsupported"];
 
 fn tally(comparisons: &[(&'static str, &Comparison)]) -> String {
     let mut parts = Vec::new();

@@ -20,8 +20,10 @@ mod caveats;
 mod context;
 mod encode;
 mod figures;
+mod headline;
 mod limits;
 mod load;
+mod markdown;
 mod method;
 mod page;
 mod palette;
@@ -93,6 +95,8 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// The output for the terminal.
     pub terminal: String,
+    /// `report.md`: answer, tables and caveats for an issue or a pull request, at most 60,000 characters.
+    pub markdown: String,
 }
 
 /// One figure as files.
@@ -165,5 +169,6 @@ pub fn render(input: &Input<'_>) -> Result<Report, ReportError> {
     let tables = tables::all(&view);
     let html = page::render(&view, &drawings, &tables)?;
     let figures = drawings.figures.iter().map(figures::DrawnFigure::to_file).collect();
-    Ok(Report { html, figures, tables, terminal: terminal::render(&view) })
+    let (terminal, markdown) = (terminal::render(&view), markdown::render(&view));
+    Ok(Report { html, figures, tables, terminal, markdown })
 }

@@ -14,6 +14,7 @@ use crate::caveats;
 use crate::context::{Context, Row};
 use crate::encode::{self, data_uri};
 use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, Panel, swatch_html};
+use crate::headline;
 use crate::limits::{self, Limits, MAX_NETWORKS};
 use crate::load;
 use crate::method;
@@ -30,11 +31,15 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("head.html", include_str!("../templates/head.html")),
     ("answer.html", include_str!("../templates/answer.html")),
     ("caveats.html", include_str!("../templates/caveats.html")),
+    ("figure.html", include_str!("../templates/figure.html")),
     ("figures.html", include_str!("../templates/figures.html")),
     ("tables.html", include_str!("../templates/tables.html")),
     ("method.html", include_str!("../templates/method.html")),
 ];
 const PAGE_CSS: &str = include_str!("../templates/report.css");
+
+/// 20 values have one beyond their 95th percentile, although 20 × (1 − 0.95) is computed below 1.
+const ROUNDING: f64 = 1e-9;
 
 /// In place of figures, if there are none.
 pub(crate) const NOTHING_DRAWN: &str = "There are no numbers to draw.";
@@ -102,6 +107,8 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     };
     let mut files: Vec<FilePart> = tables.iter().map(file).collect();
     lighten(&mut figures, &mut files, Limits::file_bytes(figure_bytes, used));
+    let leading: Vec<FigurePart> =
+        answering(&figures).map(|place| figures.remove(place)).into_iter().collect();
     let contexts_rest = limits::rest(
         shown.len(),
         view.contexts.len(),
@@ -119,6 +126,8 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
         study => clean_line(&summary.study),
         question => clean_line(&summary.question),
         facts => facts(view),
+        headline => headline::sentences(view),
+        leading => Serde(leading),
         lead => answer::lead(view),
         variants => answer::variants(view),
         short => Serde(answer::summaries(view)),
@@ -159,6 +168,12 @@ fn method_part(view: &View<'_>) -> Value {
         order => Serde(method::order(view)),
         environment => Serde(method::environment(view.input.environment)),
     }
+}
+
+/// The figure that answers: the map of a sweep over two parameters, otherwise the ratios.
+fn answering(figures: &[FigurePart]) -> Option<usize> {
+    let place = |name: &str| figures.iter().position(|figure| figure.name == name);
+    ["map", "comparison"].into_iter().find_map(place)
 }
 
 /// A few facts under the question.
@@ -327,11 +342,16 @@ fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> Value {
     }
 }
 
-/// Median, interquartile range, 95th and 99th percentile: value and interval.
+/// Median, interquartile range, 95th and 99th percentile: value and interval. A percentile with no value
+/// beyond it would repeat the maximum.
 fn statistics(metric: &MetricSummary) -> Vec<(String, Option<String>)> {
-    [metric.median, metric.iqr, metric.p95, metric.p99]
+    let values = [(metric.median, 0.0), (metric.iqr, 0.0), (metric.p95, 0.95), (metric.p99, 0.99)];
+    values
         .iter()
-        .map(|estimate| {
+        .map(|(estimate, share)| {
+            if model::number::float(metric.samples) * (1.0 - share) < 1.0 - ROUNDING {
+                return (text::NONE.to_owned(), None);
+            }
             let scale = text::Scale::fitting(&metric.unit, estimate.value);
             (scale.value(estimate.value), text::interval(&scale, estimate))
         })

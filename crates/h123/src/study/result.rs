@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
 
+use analysis::further::further_runs_of_all;
 use analysis::summary::CellStatus;
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::sample::{FailureKind, Outcome};
+use model::units::format_expected;
 use model::{Plan, RunRecord};
 use report::{RunPlayback, RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
@@ -23,6 +25,8 @@ pub(crate) struct AnalysedResult {
     summary: Summary,
     /// The tables for the terminal.
     terminal: String,
+    /// The runs of each cell that would decide every open comparison, and their time.
+    deciding: Option<(u32, u64)>,
 }
 
 impl AnalysedResult {
@@ -34,12 +38,19 @@ impl AnalysedResult {
         if as_json {
             return print(&serde_json::to_string_pretty(&self.summary)?);
         }
-        print(&format!("{}\n\nreport: {}", self.terminal.trim_end(), folder.join("report.html").display()))
+        let shown = folder.display();
+        let more = self.deciding.map_or(String::new(), |(runs, expected_ns)| {
+            let time = format_expected(expected_ns);
+            format!("\nmore runs: h123 run --resume {shown} --runs {runs}   # about {time}, to decide what is open")
+        });
+        let report = folder.join("report.html");
+        print(&format!("{}\n{more}\nreport: {}", self.terminal.trim_end(), report.display()))
     }
 
     /// The status that reports whether a cell failed or is invalid.
     pub(crate) fn exit(&self) -> Exit {
-        let is_bad = |status| matches!(status, CellStatus::Failed | CellStatus::Invalid);
+        let is_bad =
+            |status| matches!(status, CellStatus::NotMeasured | CellStatus::Failed | CellStatus::Invalid);
         if self.summary.cells.iter().any(|cell| is_bad(cell.status)) { Exit::Invalid } else { Exit::Done }
     }
 }
@@ -78,6 +89,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<AnalysedResul
     let report = report::render(&input).context("the report could not be rendered")?;
     folder.write_json("summary.json", &summary)?;
     folder.write_file("report.html", report.html.as_bytes())?;
+    folder.write_file("report.md", report.markdown.as_bytes())?;
     for figure in &report.figures {
         folder.write_file(&format!("figures/{}.svg", figure.name), figure.svg.as_bytes())?;
         folder.write_file(&format!("figures/{}.csv", figure.name), figure.csv.as_bytes())?;
@@ -87,7 +99,10 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<AnalysedResul
             folder.write_file(&format!("tables/{}.{ending}", table.name), text.as_bytes())?;
         }
     }
-    Ok(AnalysedResult { summary, terminal: report.terminal })
+    let is_whole = summary.runs_stored >= summary.runs_planned && plan.repetition.is_none();
+    let further = further_runs_of_all(plan, &summary).filter(|_| is_whole);
+    let deciding = further.map(|further| (plan.runs_per_cell + further.runs, further.expected_ns));
+    Ok(AnalysedResult { summary, terminal: report.terminal, deciding })
 }
 
 /// Opens a result.

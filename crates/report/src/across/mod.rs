@@ -13,6 +13,7 @@ use crate::Terminal;
 use crate::caveats::describe_reason;
 use crate::context::verdict_name;
 use crate::encode::markdown as escaped;
+use crate::markdown;
 use crate::terminal::{ascii, empty_table, finish_table, wrap};
 use crate::text::{self, clean_line};
 
@@ -20,6 +21,8 @@ use names::Names;
 
 pub use page::across_html;
 
+/// The room of the table of cells in Markdown.
+const MARKDOWN_TABLE_CHARS: usize = 40_000;
 const HEADER: [&str; 5] = ["cell", "A", "B", "B against A", "verdict"];
 /// Columns of numbers, aligned right.
 const NUMERIC: [usize; 3] = [1, 2, 3];
@@ -109,17 +112,26 @@ pub fn across_markdown(input: &AcrossInput<'_>) -> String {
         escaped(&lead(across, &names)),
         HEADER.join(" | ")
     ));
-    for cell in primary(across) {
+    let line = |cell: &CellAcross| {
         let cells = row(cell, &names).map(|text| escaped(&text));
         let [name, a, b, ratio, verdict] = cells;
         let is_shown = matches!(cell.comparison.verdict, Verdict::Better | Verdict::Worse);
         let verdict = if is_shown { format!("**{verdict}**") } else { verdict };
-        out.push_str(&format!("| {name} | {a} | {b} | {ratio} | {verdict} |\n"));
+        format!("| {name} | {a} | {b} | {ratio} | {verdict} |\n")
+    };
+    // Changed cells come first, so that a long table omits the others.
+    let mut cells: Vec<&CellAcross> = primary(across).collect();
+    let lines: Vec<String> = cells.iter().map(|cell| line(cell)).collect();
+    if lines.iter().map(|line| line.chars().count()).sum::<usize>() > MARKDOWN_TABLE_CHARS {
+        cells.sort_by_key(|cell| !matches!(cell.comparison.verdict, Verdict::Better | Verdict::Worse));
     }
+    let lines: Vec<String> = cells.into_iter().map(line).collect();
+    markdown::append(&mut out, &lines, MARKDOWN_TABLE_CHARS, "cells", "`h123 compare --html`");
     for note in notes(across, &names) {
-        out.push_str(&format!("\n<details><summary>{}</summary>\n\n", escaped(note.head)));
-        note.items.iter().for_each(|item| out.push_str(&format!("- {}\n", escaped(item))));
-        out.push_str("\n</details>\n");
+        let mut folded = format!("\n<details><summary>{}</summary>\n\n", escaped(note.head));
+        note.items.iter().for_each(|item| folded.push_str(&format!("- {}\n", escaped(item))));
+        folded.push_str("\n</details>\n");
+        markdown::append(&mut out, &[folded], markdown::MAX_CHARS, "notes", "`h123 compare --html`");
     }
     out
 }

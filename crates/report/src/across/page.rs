@@ -51,6 +51,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         caveats => caveats(across),
         figures => Serde(figures),
         // Read by the template of figures; here none are chosen.
+        leading => Serde([(); 0]),
         missing_figures => Serde([(); 0]),
         nothing_drawn => NOTHING_DRAWN,
         primary => primary(across).map(|cell| table_row(cell, &names)).collect::<Vec<_>>(),
@@ -89,6 +90,12 @@ fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
         verdict,
         class,
         against: String::new(),
+        values: ratio.map(|_| {
+            let [_, a, b, ..] = row(cell, names);
+            // Without their intervals.
+            let [a, b] = [&a, &b].map(|text| text.split(" [").next().unwrap_or_default());
+            format!("{b} instead of {a}")
+        }),
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
         interval: ratio.as_ref().and_then(text::ratio_interval),
         rest: reason(cell).map(because).unwrap_or_default(),

@@ -9,6 +9,7 @@ use crate::Terminal;
 use crate::caveats::{self, Caveats};
 use crate::context::{Context, Row};
 use crate::figures::comparison::domain;
+use crate::headline;
 use crate::method;
 use crate::server_time;
 use crate::text::{self, clean_line};
@@ -53,6 +54,12 @@ pub(crate) fn render(view: &View<'_>) -> String {
         out.push('\n');
     }
     write_caveats(&mut out, &caveats::collect(view), width);
+    // Last, because the end of a long output is what a terminal shows.
+    let answer = headline::sentences(view);
+    if !answer.is_empty() {
+        out.push_str("\nAnswer\n");
+    }
+    answer.iter().for_each(|sentence| wrap(&mut out, sentence, "  ", width));
     if style.plain { ascii(&out) } else { out }
 }
 

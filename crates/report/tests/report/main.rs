@@ -74,6 +74,75 @@ fn the_terminal_shows_tables_and_caveats() {
 }
 
 #[test]
+fn the_answer_comes_first_with_times() {
+    let fabricated = fabricated::all_well();
+    let report = render(&fabricated.input()).unwrap();
+    let answer = report.html.find("class=\"headline\"").unwrap();
+    let [figure, lead, caveats] = ["id=\"figure-comparison\"", "class=\"lead\"", "id=\"caveats\""]
+        .map(|text| report.html.find(text).unwrap());
+    assert!(answer < figure && figure < lead && lead < caveats, "the answer, its figure, then all else");
+    let first = report.html[answer..].split("<li>").nth(1).unwrap().split("</li>").next().unwrap();
+    assert!(first.contains(" is fastest with ") && first.contains("s; h1s takes "), "{first}");
+    // The same ends the output of the terminal, and begins the Markdown.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, last) = report.terminal.split_once("\nAnswer\n").unwrap();
+    assert!(words(last).contains(&words(first)), "{last}");
+    assert!(report.markdown.contains(" is fastest with "), "{}", report.markdown);
+    // A sweep answers with the map.
+    let sweep = fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"]);
+    let report = render(&sweep.input()).unwrap();
+    let headline = report.html.split("class=\"headline\"").nth(1).unwrap();
+    assert!(headline.split("<h3").nth(1).unwrap().contains("figure-map"), "the map is the first figure");
+    assert!(headline.contains(" of 9 cases"), "{}", &headline[..500]);
+}
+
+#[test]
+fn the_markdown_of_any_study_fits_a_comment() {
+    let round_trips: Vec<String> = (1..=100).map(|place| (place * 10).to_string()).collect();
+    let round_trips: Vec<&str> = round_trips.iter().map(String::as_str).collect();
+    let large = || fabricated::over_networks(&round_trips, &["0", "0.5", "1", "2"]);
+    for fabricated in [fabricated::troubled(), large(), hostile::fabricated()] {
+        let report = render(&fabricated.input()).unwrap();
+        let length = report.markdown.chars().count();
+        assert!(length <= 60_000, "{length} characters");
+        assert!(report.markdown.contains("#### Caveats"), "{}", report.markdown);
+    }
+    let large = render(&large().input()).unwrap().markdown;
+    assert!(large.contains("tables are shown; tables/comparisons.csv has all"), "what is omitted is named");
+}
+
+#[test]
+fn a_percentile_beyond_the_runs_is_not_printed() {
+    let html = |samples: u64| {
+        let mut fabricated = fabricated::all_well();
+        for cell in &mut fabricated.summary.cells {
+            for metric in cell.metrics.values_mut() {
+                (metric.samples, metric.p95.value, metric.p99.value) = (samples, 333e9, 444e9);
+            }
+        }
+        render(&fabricated.input()).unwrap().html
+    };
+    let has = |samples: u64| (html(samples).contains("333 s"), html(samples).contains("444 s"));
+    assert_eq!([5, 20, 99, 100].map(has), [(false, false), (true, false), (true, false), (true, true)]);
+}
+
+#[test]
+fn a_cell_without_runs_is_not_measured() {
+    let mut fabricated = fabricated::all_well();
+    let cell = &mut fabricated.summary.cells[1];
+    (cell.status, cell.runs_ok) = (analysis::summary::CellStatus::NotMeasured, 0);
+    cell.metrics.clear();
+    fabricated.summary.runs_stored -= 5;
+    let report = render(&fabricated.input()).unwrap();
+    assert!(
+        report.terminal.contains("not measured") && !report.terminal.contains("failed"),
+        "{}",
+        report.terminal
+    );
+    assert!(report.html.contains("1 cell is not measured."));
+}
+
+#[test]
 fn the_terminal_is_plain_and_narrow_when_asked() {
     let mut fabricated = fabricated::troubled();
     fabricated.terminal = report::Terminal { width: 72, colour: false, plain: true };
