@@ -11,6 +11,7 @@ pub(crate) mod probe;
 pub(crate) mod ready;
 pub(crate) mod running;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
@@ -39,6 +40,15 @@ impl Servers {
     /// There is none of that name, or it is invalid; with file, line and column.
     pub fn find(name: &str) -> Result<Adapter, DescriptionError> {
         Ok(Adapter::parse(name, SHELF.find(name)?)?)
+    }
+
+    /// The text files of one server's description by name, and their folder, such as `servers/nginx`.
+    ///
+    /// # Errors
+    /// There is none of that name, or a file cannot be read.
+    pub fn texts(name: &str) -> Result<(String, BTreeMap<String, String>), DescriptionError> {
+        let files = SHELF.find(name)?;
+        Ok((files.folder, files.texts))
     }
 
     /// Reads a server's description from any folder; the folder's name is the server's.

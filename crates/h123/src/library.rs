@@ -149,22 +149,96 @@ pub(crate) fn topology_of(name: &str) -> Result<Topology> {
     Ok(Topology::parse(&name, source(&file), &networks, &network)?)
 }
 
+/// A kind of data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    Study,
+    Network,
+    Page,
+    Topology,
+    Server,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 5] = [Kind::Study, Kind::Network, Kind::Page, Kind::Topology, Kind::Server];
+
+    /// The folder of its files, in the current folder and in the binary.
+    pub(crate) const fn folder(self) -> &'static str {
+        match self {
+            Kind::Study => "studies",
+            Kind::Network => "networks",
+            Kind::Page => "pages",
+            Kind::Topology => "topologies",
+            Kind::Server => "servers",
+        }
+    }
+
+    fn embedded(self) -> Option<&'static Dir<'static>> {
+        match self {
+            Kind::Study => Some(&STUDIES),
+            Kind::Network => Some(&NETWORKS),
+            Kind::Page => Some(&PAGES),
+            Kind::Topology => Some(&TOPOLOGIES),
+            Kind::Server => None,
+        }
+    }
+
+    pub(crate) fn names(self) -> Vec<String> {
+        self.embedded().map_or_else(drive::Servers::names, |embedded| names(self.folder(), embedded))
+    }
+
+    /// The files of a name, the main one first.
+    ///
+    /// # Errors
+    /// There is none, or one cannot be read.
+    pub(crate) fn files(self, name: &str) -> Result<Vec<DataFile>, String> {
+        if let Some(embedded) = self.embedded() {
+            return Ok(vec![read(self.folder(), embedded, name)?]);
+        }
+        let (folder, texts) = drive::Servers::texts(name).map_err(|error| error.to_string())?;
+        let mut files: Vec<DataFile> = texts
+            .into_iter()
+            .map(|(file, text)| DataFile { file: format!("{folder}/{file}"), text })
+            .collect();
+        files.sort_by_key(|file| !file.file.ends_with("/server.toml"));
+        Ok(files)
+    }
+}
+
+/// The line of an invalid file with a caret under the fault, if the error is about a file that can be read.
+pub(crate) fn excerpt(error: &anyhow::Error) -> Option<String> {
+    let error = error.chain().find_map(|cause| cause.downcast_ref::<model::InputError>())?;
+    let path = Path::new(&error.place.file);
+    let is_small = path.metadata().is_ok_and(|file| file.is_file() && file.len() < 1 << 20);
+    let text = is_small.then(|| fs::read_to_string(path).ok()).flatten()?;
+    error.excerpt(&text)
+}
+
 fn find_study(study: &str) -> Result<DataFile> {
+    let known = names("studies", &STUDIES);
     if study.ends_with(".toml") || study.contains('/') {
         if Path::new(study).exists() && !Path::new(study).is_file() {
             return Err(UsageError(format!("{study} is not a file; name a .toml file")).into());
         }
         let text = fs::read_to_string(study).map_err(|error| {
+            let stem = Path::new(study).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let meant = stem.filter(|stem| known.contains(stem));
+            let meant = meant.map_or(String::new(), |name| format!("did you mean `{name}`? "));
+            let known = known.join(", ");
             UsageError(format!(
-                "cannot read the study `{study}`: {error}; name a .toml file, or one of {}",
-                names("studies", &STUDIES).join(", ")
+                "cannot read the study `{study}`: {error}; {meant}name a .toml file, or one of {known}"
             ))
         })?;
         return Ok(DataFile { file: study.to_owned(), text });
     }
     read("studies", &STUDIES, study).map_err(|_| {
-        let known = names("studies", &STUDIES).join(", ");
-        UsageError(format!("there is no study `{study}`; name a .toml file, or one of {known}")).into()
+        let file = format!("{study}.toml");
+        let problem = if Path::new(&file).is_file() {
+            format!("`{study}` is not a study; did you mean `{file}`?")
+        } else {
+            format!("{}, or a .toml file", unknown(study, "a study", &known))
+        };
+        UsageError(problem).into()
     })
 }
 

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 
 /// Which HTTP version is better for this content, on this server, over this network, under this load?
 #[derive(Parser, Debug)]
-#[command(version, max_term_width = 100)]
+#[command(version = env!("H123_VERSION"), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,6 +43,12 @@ enum Command {
     Compare(commands::compare::CompareArgs),
     Servers(commands::servers::ServersArgs),
     Doctor(commands::doctor::DoctorArgs),
+    List(commands::files::ListArgs),
+    Show(commands::files::ShowArgs),
+    New(commands::files::NewArgs),
+    Schema(commands::schema::SchemaArgs),
+    Completions(commands::shell::CompletionsArgs),
+    Man(commands::shell::ManArgs),
     #[command(hide = true)]
     Names(name_service::NamesArgs),
 }
@@ -68,7 +74,8 @@ fn main() -> ExitCode {
     match dispatch(&cli.command) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
-            terminal::note(false, &format!("h123: {error:#}"));
+            let excerpt = library::excerpt(&error).map_or(String::new(), |excerpt| format!("\n{excerpt}"));
+            terminal::note(false, &format!("h123: {error:#}{excerpt}"));
             ExitCode::from(exit::of_error(&error).code())
         }
     }
@@ -93,6 +100,12 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Servers(args) => commands::servers::run(args),
         Command::Names(args) => name_service::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::List(args) => commands::files::list(args),
+        Command::Show(args) => commands::files::show(args),
+        Command::New(args) => commands::files::create(args),
+        Command::Schema(args) => commands::schema::run(args),
+        Command::Completions(args) => commands::shell::completions(args, Cli::command()),
+        Command::Man(args) => commands::shell::man(args, Cli::command()),
     }
 }
 

@@ -13,6 +13,24 @@ pub struct InputError {
     pub problem: String,
 }
 
+impl InputError {
+    /// The line of the fault with a caret below it; `None` for another text, a place without lines, or a
+    /// long line.
+    pub fn excerpt(&self, text: &str) -> Option<String> {
+        const LONGEST: usize = 160;
+        let Place { line, column, .. } = self.place;
+        let content = text.lines().nth(line.checked_sub(1)?)?;
+        if content.chars().count() > LONGEST || column > content.chars().count() + 1 {
+            return None;
+        }
+        // A tab or an escape sequence would move the caret.
+        let content: String = content.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let margin = " ".repeat(line.to_string().len());
+        let before = " ".repeat(column.saturating_sub(1));
+        Some(format!("{margin} |\n{line} | {content}\n{margin} | {before}^"))
+    }
+}
+
 /// The span of a value that was given on the command line, in place of bytes of the file.
 pub(crate) const COMMAND_LINE: Range<usize> = usize::MAX..usize::MAX;
 
@@ -102,6 +120,16 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_excerpt_points_at_the_fault() {
+        let source = Source { file: "a.toml", text: "a = 1\n\tb = \u{1b}2\n" };
+        let error = source.error(11..12, "x");
+        assert_eq!(error.excerpt(source.text).unwrap(), "  |\n2 |  b =  2\n  |      ^");
+        assert_eq!(error.excerpt("a = 1\n"), None, "the file has changed");
+        let place = Place::command_line();
+        assert_eq!(InputError { place, problem: "x".into() }.excerpt(source.text), None);
+    }
 
     #[test]
     fn place_counts_lines_and_characters() {

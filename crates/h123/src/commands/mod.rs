@@ -2,11 +2,14 @@
 
 pub(crate) mod compare;
 pub(crate) mod doctor;
+pub(crate) mod files;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod shell;
 pub(crate) mod trace;

@@ -34,6 +34,28 @@ fn commands_have_only_options_that_exist() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// clap wraps help to the terminal's width, so a text that is also broken by hand has ragged lines, and a
+/// longer example cannot be copied.
+#[test]
+fn help_is_not_broken_by_hand_and_examples_fit() {
+    let command = Cli::command();
+    let mut faults = Vec::new();
+    for command in command.get_subcommands() {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines: Vec<&str> = help.lines().collect();
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with("  ");
+        for (index, line) in lines.iter().enumerate() {
+            let next = lines.get(index + 1).copied().unwrap_or_default();
+            let is_broken = is_prose(line) && is_prose(next) && !line.ends_with(['.', ':']);
+            let is_long = line.starts_with("  ") && line.chars().count() > 100;
+            if is_broken || is_long {
+                faults.push(format!("{}: {line}", command.get_name()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn links_lead_somewhere() {
     let mut faults = Vec::new();

@@ -105,7 +105,7 @@ const fn means(backend: Backend) -> &'static str {
 
 /// Facts about this machine and its programs, with the command that repeats the measurement.
 pub(crate) fn environment(study: &Study<'_>, emulation: &Emulation, command: String) -> Environment {
-    let mut environment = Environment::collect(env!("CARGO_PKG_VERSION"), std::env::args().collect());
+    let mut environment = Environment::collect(env!("H123_VERSION"), std::env::args().collect());
     let version = |found: Result<String>| found.unwrap_or_else(|error| format!("not found: {error:#}"));
     let servers = study.servers.iter().map(|(name, adapter)| {
         (format!("server {name}"), version(adapter.probe(&study.program).map(|found| found.version)))

@@ -19,8 +19,15 @@ fn refused(change: impl Fn(String) -> String) -> Ended {
     let ended = h123(["run", &study, "--out", out.to_str().unwrap()]).expect(2);
     assert!(!out.exists(), "an invalid study makes no result");
     assert!(ended.stdout.is_empty(), "{}", ended.stdout);
-    assert_eq!(ended.stderr.lines().count(), 1, "one error:\n{}", ended.stderr);
-    assert!(ended.stderr.contains("study.toml:"), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let [error, _, line, caret] = lines.as_slice() else {
+        panic!("one error and its line:\n{}", ended.stderr)
+    };
+    // The caret is below the column that the error names.
+    let column: usize =
+        error.split("study.toml:").nth(1).unwrap().split(':').nth(1).unwrap().parse().unwrap();
+    let margin = line.find('|').unwrap() + 1;
+    assert_eq!(caret.find('^'), Some(margin + column), "{}", ended.stderr);
     ended
 }
 
@@ -34,6 +41,20 @@ fn bad_studies_name_file_line_and_column() {
     assert!(network.stderr.contains("did you mean `north-carolina`"), "{}", network.stderr);
     let broken = refused(|text| format!("{text}\n[["));
     assert!(broken.stderr.contains("expected"), "{}", broken.stderr);
+}
+
+#[test]
+fn a_study_that_is_almost_named_is_suggested() {
+    let suggestion = |name: &str| {
+        let place = folder();
+        std::fs::write(place.path().join("shop.toml"), "").unwrap();
+        let output = std::process::Command::new(crate::tool::H123);
+        let output = { output }.args(["plan", name]).current_dir(place.path()).output().unwrap();
+        Ended::of(output).expect(2).stderr
+    };
+    assert!(suggestion("shop").contains("did you mean `shop.toml`?"));
+    assert!(suggestion("quikc").contains("did you mean `quick`?"));
+    assert!(suggestion("quick.toml").contains("did you mean `quick`?"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod browser;
 mod capture;
 mod damage;
 mod data;
+mod discovery;
 mod docs;
 mod external;
 mod generator;

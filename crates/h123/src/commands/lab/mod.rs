@@ -33,7 +33,7 @@ use crate::terminal::{note, print};
 #[derive(Args, Debug)]
 #[command(
     after_help = "In the lab, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
-The command's environment has H123_LAB (the lab), H123_NODE (its node) and H123 (this program, for `$H123 load`); with --serve
+The command's environment has H123_LAB (the lab), H123_NODE (its node) and H123 (this program, for `$H123 load`); with --serve \
 also H123_CA (the CA certificate that signed the servers' certificates), with --pcap also SSLKEYLOGFILE and QLOGDIR.
 Ctrl-C goes to the command.
 
@@ -41,16 +41,16 @@ Examples:
   h123 lab north-carolina -- ping -c 3 server
   h123 lab north-carolina --serve -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab dsl --serve nginx -- bash
-  h123 lab dsl --serve --dns 20ms -- sh -c '$H123 trace https://server:8443/small/ --cacert $H123_CA'
+  h123 lab dsl --serve --dns 20ms -- sh -c '$H123 trace https://server:8443/ --cacert $H123_CA'
   h123 lab campus --node client -- ping -c 3 web-server
   h123 lab proxied --network proxy-server=tokyo --serve -- bash
   h123 lab shared --cross --serve -- curl --output /dev/null http://server:8080/bytes/1000000
   h123 lab campus --also 'video-server=tcpdump -w video.pcap' -- ping -c 3 video-server
   h123 lab tokyo --node server -- ip address
-  h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
+  h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/'
   h123 lab sites --describe
 
-Exit status: the command's; 128 plus the signal's number if a signal ended it; 127 if the command does not exist, 126 if
+Exit status: the command's; 128 plus the signal's number if a signal ended it; 127 if the command does not exist, 126 if \
 it cannot be executed; 1 if the lab failed, 2 for wrong usage"
 )]
 pub(crate) struct LabArgs {
