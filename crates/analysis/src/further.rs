@@ -1,13 +1,16 @@
 //! How many further runs would decide a comparison that shows no difference.
 //!
 //! The study could detect [`Comparison::smallest_showable_ratio`] with a probability of 80 %. The logarithm
-//! of this ratio shrinks with the square root of the number of pairs. If the measured ratio is the true
-//! one, the comparison is decided as soon as the study could detect the larger of two distances: that from
-//! 1 (then it is *better* or *worse*), and that from the margin (then it is *equivalent*).
+//! of this ratio shrinks with Student's quantiles and the square root of the number of pairs. If the
+//! measured ratio is the true one, the comparison is decided as soon as the study could detect the larger of
+//! two distances: that from 1 (then it is *better* or *worse*), and that from the margin (then it is
+//! *equivalent*).
 
-use model::number::{count, float, index, small};
+use model::number::{count, float};
 use model::plan::Plan;
 
+use crate::comparison::POWER;
+use crate::statistics::{SIGNIFICANCE, student_quantile};
 use crate::summary::{Comparison, Summary, Verdict};
 
 /// More runs than this are not a plan but a hint that the network or the machine is too noisy.
@@ -31,15 +34,28 @@ pub fn further_runs(plan: &Plan, summary: &Summary, comparison: &Comparison) -> 
     let showable = comparison.smallest_showable_ratio?.ln().abs();
     let measured = comparison.ratio?.value.ln().abs();
     let target = measured.max((summary.margin_share.ln_1p() - measured).abs());
-    let factor = (showable / target).powi(2);
-    if !factor.is_finite() {
+    let family = summary.comparisons.iter().filter(|c| c.primary && c.p_adjusted.is_some()).count();
+    let significance = if comparison.primary { SIGNIFICANCE / count(family.max(1)) } else { SIGNIFICANCE };
+    let error = |pairs: u32| {
+        let freedom = pairs as usize - 1;
+        let steps = student_quantile(freedom, 1.0 - significance / 2.0) + student_quantile(freedom, POWER);
+        steps / f64::from(pairs).sqrt()
+    };
+    let wanted_error = target * error(comparison.pairs) / showable;
+    if !wanted_error.is_finite() {
         return None;
     }
-    let pairs = count(comparison.pairs as usize);
-    // A product that is whole except for rounding is not rounded up.
-    let wanted =
-        (pairs * factor - 1e-6).ceil().clamp(pairs + 1.0, pairs + f64::from(MOST_FURTHER) + 1.0) - pairs;
-    let runs = small(index(wanted));
+    // The detectable difference falls with each pair, so half of the interval is ruled out at a time.
+    let (mut least, mut most) = (1, MOST_FURTHER + 1);
+    while least < most {
+        let middle = u32::midpoint(least, most);
+        if error(comparison.pairs + middle) <= wanted_error {
+            most = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    let runs = least;
     Some(FurtherRuns { runs, expected_ns: block_ns(plan, summary).saturating_mul(u64::from(runs)) })
 }
 
@@ -90,11 +106,15 @@ mod tests {
     }
 
     #[test]
-    fn four_times_the_pairs_detect_half_of_the_difference() {
-        assert_eq!(runs(1.2_f64.sqrt(), 1.2), Some(15), "4 times 5 pairs");
-        assert_eq!(runs(1.0 / 1.2_f64.sqrt(), 1.2), Some(15), "a ratio below 1 is as far from it");
+    fn more_pairs_detect_half_of_the_difference() {
+        assert_eq!(
+            runs(1.2_f64.sqrt(), 1.2),
+            Some(9),
+            "(2.160 + 0.870) / √14 is below (2.776 + 0.941) / √5 / 2"
+        );
+        assert_eq!(runs(1.0 / 1.2_f64.sqrt(), 1.2), Some(9), "a ratio below 1 is as far from it");
         // No difference: to show that it is within 3 %.
-        assert_eq!(runs(1.0, 1.03_f64.powi(3)), Some(40), "9 times 5 pairs");
+        assert_eq!(runs(1.0, 1.03_f64.powi(3)), Some(23), "28 pairs");
         assert_eq!(runs(1.5, 1.2), Some(1), "more than enough for it, but not decided");
         assert_eq!(runs(1.0, 50.0), Some(MOST_FURTHER + 1));
         assert_eq!(runs(1.0, f64::NAN), None);
@@ -104,8 +124,8 @@ mod tests {
     fn only_open_comparisons_want_runs_and_the_largest_number_counts() {
         let (plan, mut summary) = open(1.2_f64.sqrt(), 1.2);
         let all = further_runs_of_all(&plan, &summary).unwrap();
-        assert_eq!(all.runs, 15);
-        assert_eq!(all.expected_ns % 15, 0);
+        assert_eq!(all.runs, 9);
+        assert_eq!(all.expected_ns % 9, 0);
         summary.comparisons[0].smallest_showable_ratio = Some(50.0);
         assert_eq!(further_runs_of_all(&plan, &summary), None, "no plan can decide it");
         summary.comparisons[0].verdict = Verdict::Better;
