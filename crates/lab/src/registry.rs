@@ -1,7 +1,8 @@
 //! The registry of this user's labs, and the remains of killed ones.
 //!
-//! A lab for use by hand has a folder, `h123-labs-UID/PID` below the folder for temporary files, for
-//! certificates, keys and logs. Its process holds a lock on a file in it. The kernel releases the lock when
+//! A lab for use by hand has a folder for certificates, keys and logs: `/run/h123/PID` of root, `h123/PID` in
+//! `$XDG_RUNTIME_DIR` of other users, or a private folder below the one for temporary files. Containers often
+//! share the latter, so its name may be another user's, and a folder of this PID may exist. Its process holds a lock on a file in it. The kernel releases the lock when
 //! the process ends, so a folder without a lock belongs to a killed lab, whose namespaces and processes have
 //! ended.
 
@@ -19,6 +20,11 @@ use crate::error::{LabError, Step};
 const ABOUT: &str = "about";
 /// The file whose lock serialises starting, cleaning and listing, because listing briefly takes a lab's lock.
 const GATE: &str = "gate";
+
+/// Replaces all folders that may hold labs.
+const FOLDER_VARIABLE: &str = "H123_RUNTIME_DIR";
+/// How many further names are tried.
+const FURTHER_FOLDERS: u32 = 9;
 
 /// The registration of a running lab; dropping this removes its folder.
 #[derive(Debug)]
@@ -49,12 +55,10 @@ impl Registration {
     /// # Errors
     /// The folder cannot be created, or belongs to another user.
     pub fn new(what: &str) -> Result<Registration, LabError> {
-        let base = base();
-        let _gate = make_base(&base)?;
+        let (base, _gate) = make_first(bases())?;
         sweep(&base)?;
-        let folder = base.join(std::process::id().to_string());
-        let step = || format!("making {} for the lab's files", folder.display());
-        fs::create_dir(&folder).step(step)?;
+        let step = || format!("making a folder for the lab's files in {}", base.display());
+        let folder = make_folder(&base, std::process::id()).step(step)?;
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).step(step)?;
         let about = folder.join(ABOUT);
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -82,7 +86,7 @@ impl Drop for Registration {
 /// # Errors
 /// Their folder cannot be read, or belongs to another user.
 pub fn list() -> Result<Vec<LabEntry>, LabError> {
-    in_base(list_in)
+    in_bases(list_in)
 }
 
 /// Removes what killed labs left behind, and returns it.
@@ -90,20 +94,75 @@ pub fn list() -> Result<Vec<LabEntry>, LabError> {
 /// # Errors
 /// A folder cannot be removed, or the labs' folder belongs to another user.
 pub fn clean() -> Result<Vec<LabEntry>, LabError> {
-    in_base(sweep)
+    in_bases(sweep)
 }
 
-fn in_base(read: fn(&Path) -> Result<Vec<LabEntry>, LabError>) -> Result<Vec<LabEntry>, LabError> {
-    let base = base();
-    if !base.exists() {
-        return Ok(Vec::new());
+fn in_bases(read: fn(&Path) -> Result<Vec<LabEntry>, LabError>) -> Result<Vec<LabEntry>, LabError> {
+    let mut all = Vec::new();
+    for base in bases().into_iter().filter(|base| is_own(base)) {
+        let _gate = make_base(&base)?;
+        all.extend(read(&base)?);
     }
-    let _gate = make_base(&base)?;
-    read(&base)
+    Ok(all)
 }
 
-fn base() -> PathBuf {
-    std::env::temp_dir().join(format!("h123-labs-{}", rustix::process::getuid().as_raw()))
+/// The folders that may hold this user's labs, the preferred one first.
+fn bases() -> Vec<PathBuf> {
+    let uid = rustix::process::getuid().as_raw();
+    let private = |folder: PathBuf| folder.join(format!("h123-labs-{uid}"));
+    let folder_of =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(chosen) = folder_of(FOLDER_VARIABLE) {
+        return vec![private(chosen)];
+    }
+    // Servers of root that drop their privileges can enter /run, but not root's XDG_RUNTIME_DIR.
+    let runtime = if uid == 0 { Some(PathBuf::from("/run")) } else { folder_of("XDG_RUNTIME_DIR") };
+    let further = (1..=FURTHER_FOLDERS).map(|number| {
+        let name = format!("h123-labs-{uid}-{number}");
+        std::env::temp_dir().join(name)
+    });
+    runtime
+        .map(|folder| folder.join("h123"))
+        .into_iter()
+        .chain([private(std::env::temp_dir())])
+        .chain(further)
+        .collect()
+}
+
+fn is_own(base: &Path) -> bool {
+    let own = rustix::process::getuid().as_raw();
+    fs::symlink_metadata(base).is_ok_and(|found| found.is_dir() && found.uid() == own)
+}
+
+/// Makes the first of these folders that this user can have.
+fn make_first(bases: Vec<PathBuf>) -> Result<(PathBuf, File), LabError> {
+    let mut first_error = None;
+    for base in bases {
+        match make_base(&base) {
+            Ok(gate) => return Ok((base, gate)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        Some(error) => Err(error),
+        None => {
+            Err(io::Error::from(ErrorKind::NotFound)).step(|| "finding a folder for labs' files".to_owned())
+        }
+    }
+}
+
+/// A folder for the lab of this process. Another container's process of the same number may have one.
+fn make_folder(base: &Path, pid: u32) -> io::Result<PathBuf> {
+    let mut folder = base.join(pid.to_string());
+    for number in 2..=FURTHER_FOLDERS {
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                folder = base.join(format!("{pid}-{number}"))
+            }
+            made => return made.map(|()| folder),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }
 
 /// Ensures that the folder exists and belongs to this user; returns the lock that excludes other processes.
@@ -119,7 +178,7 @@ fn make_base(base: &Path) -> Result<File, LabError> {
         _ => {}
     }
     let found = fs::symlink_metadata(base).step(step)?;
-    if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() {
+    if !found.is_dir() || !is_own(base) {
         return Err(io::Error::from(ErrorKind::PermissionDenied)).step(step);
     }
     fs::set_permissions(base, Permissions::from_mode(0o755)).step(step)?;
@@ -165,7 +224,8 @@ fn list_in(base: &Path) -> Result<Vec<LabEntry>, LabError> {
 
 /// The lab of a folder; `None` where the folder belongs to no lab.
 fn read_entry(folder: &Path) -> Option<LabEntry> {
-    let pid = folder.file_name()?.to_str()?.parse().ok()?;
+    let name = folder.file_name()?.to_str()?;
+    let pid = name.split_once('-').map_or(name, |(pid, _)| pid).parse().ok()?;
     let about = folder.join(ABOUT);
     let text = fs::read_to_string(&about).unwrap_or_default();
     let (began, what) = text.trim().split_once(' ').unwrap_or(("0", "unknown"));
@@ -208,6 +268,23 @@ mod tests {
         assert_eq!(swept, [7, 9]);
         assert!(base.join("8").exists() && base.join("no-lab").exists() && !base.join("7").exists());
         fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_another_user_or_of_the_same_number_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("h123-registry-other-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        // Not a folder of this user: a link to one of another user.
+        std::os::unix::fs::symlink("/proc/1", folder.join("taken")).unwrap();
+        let (base, gate) = make_first(vec![folder.join("taken"), folder.join("free")]).unwrap();
+        assert_eq!(base, folder.join("free"));
+        drop(gate);
+        assert!(make_first(vec![folder.join("taken")]).is_err());
+        let names = (0..3).map(|_| make_folder(&base, 7).unwrap());
+        let names: Vec<_> = names.map(|path| path.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["7", "7-2", "7-3"]);
+        assert_eq!(list_in(&base).unwrap().iter().map(|lab| lab.pid).collect::<Vec<_>>(), [7, 7, 7]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
