@@ -19,6 +19,10 @@ const APPARMOR_REMEDY: &str = "permit it for this program only, as root: `printf
                                /etc/apparmor.d/h123 && apparmor_parser -r /etc/apparmor.d/h123`; or for all programs: \
                                `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
 
+const CONTAINER_REMEDY: &str = "start the container with `--privileged`, or with `--cap-add SYS_ADMIN --cap-add \
+                                NET_ADMIN --cap-add NET_RAW --security-opt seccomp=unconfined --security-opt \
+                                apparmor=unconfined --security-opt systempaths=unconfined`";
+
 /// What a lab needs; for each missing part the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
@@ -59,7 +63,10 @@ pub fn probe() -> Capability {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let access = if has_capabilities() { Access::Direct } else { Access::UserNamespace };
     match netns::try_out(access == Access::UserNamespace) {
-        Ok(trial) => judge(&release, access, trial, &read_file),
+        Ok(trial) => {
+            let is_root = rustix::process::geteuid().is_root();
+            judge(&release, access, is_root, trial, &read_file)
+        }
         Err(error) => {
             let missing = MissingCapability::new(
                 "namespaces",
@@ -184,9 +191,12 @@ fn judge_kernel(release: &str) -> Result<String, MissingCapability> {
     Err(MissingCapability::new("a newer kernel", why, "install a newer kernel and restart"))
 }
 
-fn judge(release: &str, access: Access, trial: Trial, read: ReadFile<'_>) -> Capability {
+fn judge(release: &str, access: Access, is_root: bool, trial: Trial, read: ReadFile<'_>) -> Capability {
+    // Root without its capabilities is root of a container, and what an ordinary user can do does not help.
+    let is_contained = is_root && access == Access::UserNamespace;
     let namespaces = match (trial.user_namespace, trial.other_namespaces) {
         (0, 0) => Ok(access),
+        (0, errno) | (errno, _) if is_contained => Err(container_missing(errno)),
         (0, errno) => Err(other_namespaces_missing(access, errno, read)),
         (errno, _) => Err(user_namespace_missing(errno, read)),
     };
@@ -201,17 +211,17 @@ fn judge(release: &str, access: Access, trial: Trial, read: ReadFile<'_>) -> Cap
     };
     let realtime = match (trial.realtime, access) {
         (0, _) => Ok(()),
-        (errno, Access::UserNamespace) => Err(MissingCapability::new(
+        (errno, Access::UserNamespace) if !is_contained => Err(MissingCapability::new(
             "real-time priority",
             format!("the kernel refuses SCHED_FIFO to an ordinary user ({})", reason(errno)),
             "permit it with the line `YOUR-NAME - rtprio 10` in /etc/security/limits.conf and log in again \
              (RLIMIT_RTPRIO also applies inside a user namespace), or run as root, or keep the machine idle while \
              measuring",
         )),
-        (errno, Access::Direct) => Err(MissingCapability::new(
+        (errno, _) => Err(MissingCapability::new(
             "real-time priority",
             format!("the kernel refuses SCHED_FIFO to this root ({})", reason(errno)),
-            "leave the user namespace, or give the container CAP_SYS_NICE, or keep the machine idle while measuring",
+            "leave the user namespace, or give the container CAP_SYS_NICE (`--cap-add SYS_NICE`), or keep the machine idle while measuring",
         )),
     };
     Capability { kernel: judge_kernel(release), namespaces, packet_sockets, realtime }
@@ -251,10 +261,25 @@ fn user_namespace_missing(errno: i32, read: ReadFile<'_>) -> MissingCapability {
     MissingCapability::new("namespaces", format!("{why} ({})", reason(errno)), remedy)
 }
 
+/// What root of a container lacks.
+fn container_missing(errno: i32) -> MissingCapability {
+    let why = format!(
+        "this root lacks CAP_SYS_ADMIN, CAP_NET_ADMIN or CAP_NET_RAW, as in a container, and may not create a user \
+         namespace instead ({})",
+        reason(errno)
+    );
+    MissingCapability::new("namespaces", why, CONTAINER_REMEDY)
+}
+
 fn other_namespaces_missing(access: Access, errno: i32, read: ReadFile<'_>) -> MissingCapability {
     // AppArmor permits the user namespace and then removes its capabilities.
     if access == Access::UserNamespace && errno == libc::EPERM {
         return user_namespace_missing(errno, read);
+    }
+    // Root has the capabilities, and a seccomp profile or a security module refuses.
+    if errno == libc::EPERM || errno == libc::EACCES {
+        let why = format!("this root may not create network, mount or PID namespaces ({})", reason(errno));
+        return MissingCapability::new("namespaces", why, CONTAINER_REMEDY);
     }
     MissingCapability::new(
         "namespaces",
@@ -282,7 +307,7 @@ mod tests {
 
     #[test]
     fn everything_is_available() {
-        let found = judge(KERNEL, Access::Direct, ALL, &|_| None);
+        let found = judge(KERNEL, Access::Direct, true, ALL, &|_| None);
         assert_eq!(found.emulation(), Ok(Access::Direct));
         assert_eq!(found.realtime, Ok(()));
     }
@@ -299,16 +324,42 @@ mod tests {
             ),
         ] {
             let read = |asked: &Path| asked.ends_with(file).then(|| value.to_owned());
-            let missing = judge(KERNEL, Access::UserNamespace, NOTHING, &read).emulation().unwrap_err();
+            let missing =
+                judge(KERNEL, Access::UserNamespace, false, NOTHING, &read).emulation().unwrap_err();
             assert!(missing.remedy.contains(remedy), "{file}: {missing}");
         }
-        let missing = judge(KERNEL, Access::UserNamespace, NOTHING, &|_| None).emulation().unwrap_err();
+        let missing =
+            judge(KERNEL, Access::UserNamespace, false, NOTHING, &|_| None).emulation().unwrap_err();
         assert!(missing.why.contains("seccomp"), "{missing}");
         let stripped = Trial { other_namespaces: libc::EPERM, user_namespace: 0, ..NOTHING };
         let read =
             |asked: &Path| asked.ends_with("apparmor_restrict_unprivileged_userns").then(|| "1".to_owned());
-        let missing = judge(KERNEL, Access::UserNamespace, stripped, &read).emulation().unwrap_err();
+        let missing = judge(KERNEL, Access::UserNamespace, false, stripped, &read).emulation().unwrap_err();
         assert!(missing.why.contains("AppArmor"), "{missing}");
+    }
+
+    /// Root of a container cannot do what the advice to ordinary users says, and "run as root" is none.
+    #[test]
+    fn root_of_a_container_gets_its_own_remedies() {
+        let restricted = |asked: &Path| asked.ends_with("unprivileged_userns_clone").then(|| "0".to_owned());
+        let stripped = Trial { user_namespace: 0, other_namespaces: libc::EPERM, ..NOTHING };
+        for (access, trial) in [
+            (Access::UserNamespace, NOTHING),
+            (Access::UserNamespace, stripped),
+            (Access::Direct, Trial { other_namespaces: libc::EPERM, ..ALL }),
+        ] {
+            let found = judge(KERNEL, access, true, trial, &restricted);
+            let missing = found.namespaces.unwrap_err();
+            assert!(missing.remedy.contains("--cap-add SYS_ADMIN"), "{missing}");
+            assert!(!missing.to_string().contains("run as root"), "{missing}");
+        }
+        let found =
+            judge(KERNEL, Access::UserNamespace, true, Trial { realtime: libc::EPERM, ..ALL }, &|_| None);
+        let missing = found.realtime.unwrap_err();
+        assert!(
+            missing.remedy.contains("--cap-add SYS_NICE") && !missing.remedy.contains("run as root"),
+            "{missing}"
+        );
     }
 
     #[test]
@@ -317,7 +368,7 @@ mod tests {
             assert_eq!(judge_kernel(release), Ok(release.to_owned()));
         }
         for release in ["5.10.0-30-amd64", "4.19.0", "nonsense", ""] {
-            let missing = judge("5.10.0", Access::Direct, ALL, &|_| None).emulation().unwrap_err();
+            let missing = judge("5.10.0", Access::Direct, true, ALL, &|_| None).emulation().unwrap_err();
             assert!(
                 missing.why.contains("this is Linux 5.10.0, and clients need 5.11 or newer"),
                 "{missing}"
@@ -340,7 +391,7 @@ mod tests {
     #[test]
     fn a_user_lacks_real_time_only() {
         let trial = Trial { realtime: libc::EPERM, ..ALL };
-        let found = judge(KERNEL, Access::UserNamespace, trial, &|_| None);
+        let found = judge(KERNEL, Access::UserNamespace, false, trial, &|_| None);
         assert_eq!(found.emulation(), Ok(Access::UserNamespace));
         let missing = found.realtime.unwrap_err();
         assert!(missing.remedy.contains("root") && missing.remedy.contains("rtprio"), "{missing}");
