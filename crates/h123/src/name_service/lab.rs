@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use drive::{Adapter, RunningServer};
 use lab::{Lab, OwnFile, Process};
-use model::topology::{NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns};
+use model::topology::{Interface, NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns};
 use model::{Topology, Variant};
 use names::{Config, Host, PORT, Service};
 
@@ -44,10 +44,9 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
 /// # Errors
 /// A file to cover is missing, or the kernel refuses.
 pub(crate) fn cover_files(lab: &Lab, topology: &Topology) -> Result<()> {
-    let table = table(topology);
-    for node in lab.nodes() {
+    for (index, node) in lab.nodes().enumerate() {
         let found = name_service::files(topology, node.name());
-        let table = || vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }];
+        let table = || vec![OwnFile { path: "/etc/hosts".into(), text: table(topology, index) }];
         node.cover_files(found.unwrap_or_else(table))?;
     }
     Ok(())
@@ -77,18 +76,56 @@ fn listen(own: &TopologyNode, has_ipv6: bool) -> Vec<SocketAddr> {
     v4.chain(v6.filter(|_| has_ipv6)).map(|address| SocketAddr::new(address, PORT)).collect()
 }
 
-/// The lab's /etc/hosts.
-fn table(topology: &Topology) -> String {
+/// The /etc/hosts of a node: every node that it reaches, at an address that it reaches.
+fn table(topology: &Topology, from: usize) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
-    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
-        if let Some(v4) = node.address_v4() {
+    for (to, node) in topology.nodes.iter().enumerate() {
+        if let Some(v4) = address_from(topology, from, to, true) {
             let _ = writeln!(text, "{v4} {}", node.name);
         }
-        if let Some(v6) = node.address_v6() {
+        if let Some(v6) = address_from(topology, from, to, false) {
             let _ = writeln!(text, "{v6} {}{V6_SUFFIX}", node.name);
         }
     }
     text
+}
+
+/// The first address of a node, of a family, that packets from another node reach; a host between them forwards
+/// nothing.
+fn address_from(topology: &Topology, from: usize, to: usize, is_v4: bool) -> Option<IpAddr> {
+    let addresses = topology.nodes[to].interfaces.iter().flat_map(Interface::addresses);
+    let mut addresses = addresses.map(|(address, _)| address).filter(|address| address.is_ipv4() == is_v4);
+    addresses.find(|address| is_reached(topology, from, *address))
+}
+
+/// Follows the routes of a node, and of the routers behind it, to an address.
+fn is_reached(topology: &Topology, mut node: usize, target: IpAddr) -> bool {
+    let has = |node: usize, address: IpAddr| {
+        topology.nodes[node].interfaces.iter().flat_map(Interface::addresses).any(|(own, _)| own == address)
+    };
+    // No route visits a node twice.
+    for _ in &topology.nodes {
+        if has(node, target) {
+            return true;
+        }
+        let mut routes = topology.nodes[node].routes.iter();
+        let Some(route) = routes.find(|route| is_in(target, route.network, route.prefix)) else {
+            return false;
+        };
+        let next = route.via.unwrap_or(target);
+        let Some(owner) = (0..topology.nodes.len()).find(|node| has(*node, next)) else { return false };
+        node = owner;
+    }
+    false
+}
+
+fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
+    let differing = match (address, network) {
+        (IpAddr::V4(address), IpAddr::V4(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
+        (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
+        _ => return false,
+    };
+    differing >= u32::from(prefix)
 }
 
 fn hosts(
@@ -98,9 +135,14 @@ fn hosts(
     running: &[RunningServer<'_>],
 ) -> Vec<Host> {
     let mut hosts = Vec::new();
-    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
-        let v4 = node.address_v4().map(IpAddr::from);
-        let v6 = node.address_v6().map(IpAddr::from).filter(|_| has_ipv6);
+    let is_user = |node: &usize| topology.name_server_of(&topology.nodes[*node].name).is_some();
+    let users: Vec<usize> = (0..topology.nodes.len()).filter(is_user).collect();
+    // One server answers all; the first user that reaches a node decides on the address.
+    let address =
+        |to: usize, is_v4: bool| users.iter().find_map(|from| address_from(topology, *from, to, is_v4));
+    for (to, node) in topology.nodes.iter().enumerate().filter(|(_, node)| node.role != Role::Switch) {
+        let v4 = address(to, true);
+        let v6 = address(to, false).filter(|_| has_ipv6);
         // Servers listen on the IPv4 address only; clients would try IPv6 first and be refused.
         let has_server = servers.iter().any(|(choice, _)| choice.node == node.name);
         let here = servers.iter().zip(running).filter(|((choice, _), _)| choice.node == node.name);
@@ -128,6 +170,22 @@ mod tests {
     use model::Network;
 
     use super::*;
+
+    /// A name must not lead to an address that nothing from the node reaches: connections would hang.
+    #[test]
+    fn names_are_those_of_reachable_addresses() {
+        let topology = crate::library::topology_of("proxied").unwrap();
+        let table = |node: &str| table(&topology, topology.position(node).unwrap());
+        let has = |table: &str, name: &str| table.lines().any(|line| line.ends_with(&format!(" {name}")));
+        let (client, proxy, server) = (table("client"), table("proxy"), table("server"));
+        assert!(has(&client, "client") && has(&client, "proxy") && !has(&client, "server"), "{client}");
+        assert!(has(&proxy, "client") && has(&proxy, "server") && has(&proxy, "server-v6"), "{proxy}");
+        assert!(!has(&server, "client"), "{server}");
+        // The proxy's address on the server's side.
+        let second = topology.nodes[topology.position("proxy").unwrap()].interfaces[1].v4.unwrap().0;
+        assert!(server.contains(&format!("{second} proxy\n")), "{server}");
+        assert!(client.contains("10.123.0.2 proxy\n"), "{client}");
+    }
 
     #[test]
     fn nodes_that_use_it_are_linked_and_others_are_not() {
