@@ -405,7 +405,7 @@ mod tests {
         lossy.up.loss = Loss::Independent { share: 0.01 };
         assert!(predict(&lossy).unwrap_err().to_string().contains("the network has loss"));
         let (up, down) = (plain.up.clone(), plain.down.clone());
-        let timeline = vec![Change { at_ns: 5, up, down, handover: false }];
+        let timeline = vec![Change { at_ns: 5, up, down, handover: false, rebinding: false }];
         let changing = Network { timeline, ..plain };
         assert!(predict(&changing).unwrap_err().to_string().contains("changes during the run"));
     }

@@ -113,7 +113,7 @@ fn wire(pins: &Pins) -> Lab {
     let topology = Topology::parse("wire", source, &[], &none).unwrap();
     Lab::build(LabSpec {
         topology: &topology,
-        pins,
+        settings: pins.into(),
         seed: 1,
         emulator_cpu: None,
         backend: model::Backend::UserSpace,

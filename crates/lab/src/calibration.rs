@@ -22,7 +22,7 @@ impl Lab {
             return Ok(None);
         }
         let links = || self.route.iter().map(|index| &self.links[*index]);
-        let networks: Vec<Network> = links().map(|link| link.network.certain()).collect();
+        let networks: Vec<Network> = links().map(|link| link.network().certain()).collect();
         for (link, certain) in links().zip(&networks) {
             link.emulator.restart(certain, seeds(link))?;
         }
@@ -41,11 +41,11 @@ impl Lab {
     /// The emulator or a socket failed.
     pub fn calibrate_network(&self) -> Result<Option<NetworkCalibration>, LabError> {
         let [link] = self.links.as_slice() else { return Ok(None) };
-        let network = &link.network;
+        let network = link.network();
         let up = link.reference_measurement(&network.up, [self.client(), self.server()])?;
         let down = link.reference_measurement(&network.down, [self.server(), self.client()])?;
         link.restart()?;
-        let (network, backend) = (network.name.clone(), link.emulator.backend());
+        let (network, backend) = (network.name, link.emulator.backend());
         Ok(Some(NetworkCalibration { network, backend, up, down }))
     }
 }

@@ -27,6 +27,18 @@ pub(crate) trait Emulation: Debug + Send + Sync {
     /// monotonic clock.
     fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError>;
 
+    /// Changes the network while packets are on the link; its timeline continues from its start.
+    ///
+    /// # Errors
+    /// The backend cannot, or the emulator ended.
+    fn change(&self, network: &Network) -> Result<(), LabError>;
+
+    /// Makes the NAT at the first end forget its mappings now.
+    ///
+    /// # Errors
+    /// The backend cannot, or the emulator ended.
+    fn rebind(&self) -> Result<(), LabError>;
+
     /// What happened since the last restart.
     fn report(&self) -> Result<LinkReport, LabError>;
 

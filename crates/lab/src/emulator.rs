@@ -36,13 +36,15 @@ struct Emulator {
     worker: Worker,
 }
 
-/// Starts to create the namespace between two nodes and its sockets, without waiting.
-pub(crate) fn begin(mtu_bytes: u32) -> Result<Connect, LabError> {
+/// Starts to create the namespace between two nodes and its sockets, without waiting. Each socket has a ring that
+/// fits the network and the number of the lab's emulated links.
+pub(crate) fn begin(mtu_bytes: u32, network: &Network, links: usize) -> Result<Connect, LabError> {
+    let frames = port::ring_frames(network, links);
     let worker = Worker::new(THREAD)?;
     let ports = worker.begin(move || {
         netns::unshare_network()?;
         sysctl::apply_silent()?;
-        Port::open_pair(mtu_bytes).step(|| "opening packet sockets with receive rings".to_owned())
+        Port::open_pair(mtu_bytes, frames).step(|| "opening packet sockets with receive rings".to_owned())
     });
     Ok(Box::new(move |ends| {
         let ports = ports.wait()??;
@@ -102,6 +104,14 @@ impl Emulation for Emulator {
 
     fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
         self.ask(|done| Command::Restart { network: Box::new(network.clone()), seeds, done })
+    }
+
+    fn change(&self, network: &Network) -> Result<(), LabError> {
+        self.ask(|done| Command::Change { network: Box::new(network.clone()), done })
+    }
+
+    fn rebind(&self) -> Result<(), LabError> {
+        self.ask(|done| Command::Rebind { done })
     }
 
     fn report(&self) -> Result<LinkReport, LabError> {

@@ -4,20 +4,22 @@
 //! the old address are lost, and sockets bound to it cannot send. The connections are not notified: a TCP
 //! connection hangs until its timeout; a QUIC client that opens a new socket continues.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use model::Network;
 use model::topology::{AddressChange, TopologyNode};
-use model::{Network, Pins};
 use path::{Event, Timeline};
 
 use crate::clock::monotonic_ns;
 use crate::error::{LabError, Step};
 use crate::link::{self, AddressChanger};
 use crate::netns;
-use crate::node::Node;
+use crate::node::{Covered, Node};
+use crate::settings::LinkSettings;
 use crate::thread::{Thread, thread_ended};
 
 const THREAD: &str = "handover";
@@ -36,6 +38,8 @@ pub(crate) struct Handovers {
 struct AddressSchedule {
     changer: AddressChanger,
     changes: AddressChange,
+    /// The files of all nodes, which may contain the host's address.
+    files: Vec<Covered>,
 }
 
 #[derive(Debug, Default)]
@@ -58,13 +62,14 @@ impl Handovers {
         node: &Node,
         spec: &TopologyNode,
         changes: AddressChange,
-        pins: &Pins,
+        settings: LinkSettings,
+        files: Vec<Covered>,
     ) -> Result<Handovers, LabError> {
         let (_, interface) = changes.end;
         let end = node.end(&spec.interfaces[interface])?;
         let routes = spec.routes.iter().filter(|route| route.interface == interface).copied().collect();
-        let changer = AddressChanger { node: end.node, interface: end.interface, routes, pins: pins.clone() };
-        let schedule = Arc::new(AddressSchedule { changer, changes });
+        let changer = AddressChanger { node: end.node, interface: end.interface, routes, settings };
+        let schedule = Arc::new(AddressSchedule { changer, changes, files });
         Ok(Handovers { network: end.network, schedule, state: Mutex::default() })
     }
 
@@ -134,10 +139,23 @@ impl AddressSchedule {
         (done, Ok(()))
     }
 
+    /// Names follow the address.
+    fn rename(&self, old: IpAddr, new: IpAddr) -> Result<(), LabError> {
+        for files in &self.files {
+            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+            for file in files.iter_mut() {
+                file.replace_address(old, new)
+                    .step(|| "writing a host's new address into the nodes' files".to_owned())?;
+            }
+        }
+        Ok(())
+    }
+
     fn change(&self, from: usize, to: usize) -> Result<(), LabError> {
         for family in &self.changes.families {
             if let (Some(old), Some(new)) = (family.get(from), family.get(to)) {
                 link::change_address(&self.changer, *old, *new)?;
+                self.rename(old.0, new.0)?;
             }
         }
         Ok(())

@@ -45,6 +45,7 @@ mod probe;
 mod process;
 mod procfs;
 pub mod registry;
+mod settings;
 mod stamp;
 mod streams;
 mod sysctl;
@@ -73,6 +74,7 @@ pub use netem::probe_netem;
 use node::NodeBuilder;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
+pub use settings::LinkSettings;
 pub use terminal::Terminal;
 
 /// Nodes and the networks between them.
@@ -95,7 +97,7 @@ pub struct LabSpec<'a> {
     /// The nodes and their links.
     pub topology: &'a Topology,
     /// MTU, congestion control and initial window.
-    pub pins: &'a Pins,
+    pub settings: LinkSettings,
     /// Decides which packets are lost.
     pub seed: u64,
     /// The CPU of the emulators; any where `None`.
@@ -125,7 +127,7 @@ struct Link {
     name: String,
     /// The nodes at its ends.
     ends: [String; 2],
-    network: Network,
+    network: Mutex<Network>,
     seed: u64,
     mtu_bytes: u32,
     emulator: Box<dyn Emulation>,
@@ -139,7 +141,8 @@ impl Lab {
     /// As [`Lab::build`].
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
         let PairSpec { network, pins, seed, emulator_cpu, backend } = spec;
-        Lab::build(LabSpec { topology: &Topology::pair(network), pins, seed, emulator_cpu, backend })
+        let (topology, settings) = (&Topology::pair(network), LinkSettings::from(pins));
+        Lab::build(LabSpec { topology, settings, seed, emulator_cpu, backend })
     }
 
     /// Builds every node and link of a topology. Each emulated link has its own thread.
@@ -149,25 +152,25 @@ impl Lab {
     /// or a system call fails.
     pub fn build(spec: LabSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
-        let LabSpec { topology, pins, seed, emulator_cpu, backend } = spec;
+        let LabSpec { topology, settings, seed, emulator_cpu, backend } = spec;
+        let mtu_bytes = settings.mtu_bytes;
         for network in topology.links.iter().filter_map(|link| link.network.as_ref()) {
-            backend.check(network, pins.mtu_bytes)?;
+            backend.check(network, mtu_bytes)?;
         }
         let mut topology = topology.clone();
         let changes = topology.address_changes()?;
         topology.expect(&changes);
         // All concurrently: the kernel takes most of the time.
-        let begin = match backend {
-            Backend::UserSpace => emulator::begin,
-            Backend::Netem => netem::begin,
+        let networks = topology.links.iter().map(|link| link.network.as_ref());
+        let count = networks.clone().flatten().count();
+        let begin = |network: &Network| match backend {
+            Backend::UserSpace => emulator::begin(mtu_bytes, network, count),
+            Backend::Netem => netem::begin(mtu_bytes),
         };
-        let emulators = topology
-            .links
-            .iter()
-            .map(|link| link.network.as_ref().map(|_| begin(pins.mtu_bytes)).transpose());
-        let emulators: Vec<_> = emulators.collect::<Result<_, _>>()?;
+        let emulators: Vec<_> =
+            networks.map(|network| network.map(begin).transpose()).collect::<Result<_, _>>()?;
         let nodes: Vec<_> =
-            topology.nodes.iter().map(|node| NodeBuilder::new(node, pins)).collect::<Result<_, _>>()?;
+            topology.nodes.iter().map(|node| NodeBuilder::new(node, settings)).collect::<Result<_, _>>()?;
         let nodes: Vec<Node> = nodes.into_iter().map(NodeBuilder::finish).collect::<Result<_, _>>()?;
         let mut connected = Vec::new();
         for (index, (link, emulator)) in topology.links.iter().zip(emulators).enumerate() {
@@ -177,13 +180,13 @@ impl Lab {
             let ends = [first?, second?];
             match emulator.zip(link.network.as_ref()) {
                 Some((connect, network)) => connected.push((index, link, network, connect(ends)?)),
-                None => nodes[link.ends[0].0].begin_wiring(ends, pins.mtu_bytes).wait()??,
+                None => nodes[link.ends[0].0].begin_wiring(ends, mtu_bytes).wait()??,
             }
         }
         let configured: Vec<_> = nodes
             .iter()
             .zip(&topology.nodes)
-            .map(|(node, spec)| node.begin_configuring(spec, pins))
+            .map(|(node, spec)| node.begin_configuring(spec, settings))
             .collect();
         let on_the_route: Vec<usize> =
             topology.route().unwrap_or_default().into_iter().map(|step| step.link).collect();
@@ -198,15 +201,21 @@ impl Lab {
             let handovers = changes
                 .map(|change| {
                     let node = change.end.0;
-                    Handovers::new(&nodes[node], &topology.nodes[node], change, pins)
+                    Handovers::new(
+                        &nodes[node],
+                        &topology.nodes[node],
+                        change,
+                        settings,
+                        nodes.iter().map(Node::covered).collect(),
+                    )
                 })
                 .transpose()?;
             links.push(Link {
                 name: link.name.clone(),
                 ends: link.ends.map(|(node, _)| topology.nodes[node].name.clone()),
-                network: network.clone(),
+                network: Mutex::new(network.clone()),
                 seed,
-                mtu_bytes: pins.mtu_bytes,
+                mtu_bytes,
                 emulator,
                 handovers,
             });
@@ -273,10 +282,45 @@ impl Lab {
         for link in &self.links {
             let start_ns = link.restart()?;
             if let Some(handovers) = &link.handovers {
-                handovers.begin(&link.network, start_ns)?;
+                handovers.begin(&link.network(), start_ns)?;
             }
         }
         Ok(())
+    }
+
+    /// The names of the emulated links.
+    pub fn link_names(&self) -> Vec<&str> {
+        self.links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    /// The network that a link emulates now.
+    pub fn network_of_link(&self, name: &str) -> Option<Network> {
+        self.links.iter().find(|link| link.name == name).map(Link::network)
+    }
+
+    /// Changes the network of a link while packets are on it. The network's timeline counts from
+    /// [`Lab::begin_measuring`]; handovers stay those of the first network.
+    ///
+    /// # Errors
+    /// There is no link of this name, the backend cannot, or an emulator ended.
+    pub fn change_link(&self, name: &str, network: &Network) -> Result<(), LabError> {
+        let link = self.emulated(name)?;
+        link.emulator.change(network)?;
+        *link.network.lock().unwrap_or_else(PoisonError::into_inner) = network.clone();
+        Ok(())
+    }
+
+    /// Makes the NAT at the first end of a link forget its mappings: all connections get new ports.
+    ///
+    /// # Errors
+    /// As [`Lab::change_link`].
+    pub fn rebind(&self, name: &str) -> Result<(), LabError> {
+        self.emulated(name)?.emulator.rebind()
+    }
+
+    fn emulated(&self, name: &str) -> Result<&Link, LabError> {
+        let link = self.links.iter().find(|link| link.name == name);
+        link.ok_or(std::io::ErrorKind::NotFound).step(|| format!("finding the emulated link `{name}`"))
     }
 
     /// Writes every frame of the emulated links to a pcapng file from now on: where it leaves a node, where
@@ -354,9 +398,13 @@ impl Lab {
 }
 
 impl Link {
+    fn network(&self) -> Network {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Restarts its network; returns the time of the restart in nanoseconds of the monotonic clock.
     fn restart(&self) -> Result<u64, LabError> {
-        self.emulator.restart(&self.network, run_seeds(self.seed))
+        self.emulator.restart(&self.network(), run_seeds(self.seed))
     }
 }
 

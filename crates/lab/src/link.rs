@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use model::Pins;
+use model::pins::CongestionControl;
 use model::topology::{self, Role, TopologyNode};
 
 use crate::error::{LabError, Step};
 use crate::netlink::{Mac, Netlink, Route, Veth};
+use crate::settings::LinkSettings;
 use crate::{offload, sysctl};
 
 /// The bridge of a switch.
@@ -74,11 +75,11 @@ pub(crate) fn configure_loopback() -> Result<(), LabError> {
 }
 
 /// Configures a node's ends of its links, from the node's thread.
-pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError> {
+pub(crate) fn configure(node: &TopologyNode, settings: LinkSettings) -> Result<(), LabError> {
     let what = || format!("configuring the interfaces of the node `{}`", node.name);
     let mut netlink = Netlink::open().step(what)?;
     let bridge = match node.role {
-        Role::Switch => Some(create_bridge(&mut netlink, pins.mtu_bytes).step(what)?),
+        Role::Switch => Some(create_bridge(&mut netlink, settings.mtu_bytes).step(what)?),
         Role::Host | Role::Router => None,
     };
     let mut indices = Vec::new();
@@ -106,20 +107,20 @@ pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError
     // Routes to attached subnets come first: the kernel accepts a router only on one of them.
     for route in node.routes.iter().filter(|route| is_known(&route.network)) {
         let index = indices.get(route.interface).copied().ok_or(io::ErrorKind::NotFound).step(what)?;
-        set_route(&mut netlink, index, &node.name, route, pins)?;
+        set_route(&mut netlink, index, &node.name, route, settings)?;
     }
     Ok(())
 }
 
-/// Sets a route with the pinned TCP settings; it replaces a route to the same subnet.
+/// Sets a route with these TCP settings; it replaces a route to the same subnet.
 fn set_route(
     netlink: &mut Netlink,
     index: u32,
     node: &str,
     route: &topology::Route,
-    pins: &Pins,
+    settings: LinkSettings,
 ) -> Result<(), LabError> {
-    let congestion_control = pins.congestion_control.name();
+    let congestion_control = settings.congestion_control.map(CongestionControl::name);
     let route = Route {
         index,
         network: route.network,
@@ -127,14 +128,15 @@ fn set_route(
         via: route.via,
         source: route.source,
         congestion_control,
-        initial_window_packets: pins.initial_window_packets,
+        initial_window_packets: settings.initial_window_packets,
     };
-    netlink.set_route(&route).step(|| {
-        format!(
-            "adding a route with the congestion control `{congestion_control}` in the node `{node}` (this kernel has \
-             loaded: {}; try `modprobe tcp_{congestion_control}` as root)",
+    netlink.set_route(&route).step(|| match congestion_control {
+        None => format!("adding a route in the node `{node}`"),
+        Some(name) => format!(
+            "adding a route with the congestion control `{name}` in the node `{node}` (this kernel has loaded: {}; try \
+             `modprobe tcp_{name}` as root)",
             sysctl::available_congestion_control()
-        )
+        ),
     })
 }
 
@@ -148,7 +150,7 @@ pub(crate) struct AddressChanger {
     /// Its routes over that interface.
     pub(crate) routes: Vec<topology::Route>,
     /// The TCP settings of those routes.
-    pub(crate) pins: Pins,
+    pub(crate) settings: LinkSettings,
 }
 
 /// Changes one of a host's addresses, from a thread in its namespace: the host gets the new address and its
@@ -161,14 +163,14 @@ pub(crate) fn change_address(
     if !is_known(&new.0) {
         return Ok(());
     }
-    let AddressChanger { node, interface, routes, pins } = changer;
+    let AddressChanger { node, interface, routes, settings } = changer;
     let what = || format!("changing the address of the node `{node}` from {} to {}", old.0, new.0);
     let index = interface_index(interface).step(what)?;
     let mut netlink = Netlink::open().step(what)?;
     netlink.add_address(index, new.0, new.1).step(what)?;
     for route in routes.iter().filter(|route| route.network.is_ipv4() == new.0.is_ipv4()) {
         let route = topology::Route { source: new.0, ..*route };
-        set_route(&mut netlink, index, node, &route, pins)?;
+        set_route(&mut netlink, index, node, &route, *settings)?;
     }
     netlink.remove_address(index, old.0, old.1).step(what)
 }

@@ -141,6 +141,14 @@ impl Emulation for KernelLink {
         })
     }
 
+    fn change(&self, _: &Network) -> Result<(), LabError> {
+        Err(unchangeable())
+    }
+
+    fn rebind(&self) -> Result<(), LabError> {
+        Err(unchangeable())
+    }
+
     fn report(&self) -> Result<LinkReport, LabError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let devices = self.devices;
@@ -173,6 +181,13 @@ impl Emulation for KernelLink {
             what: "a capture of a link that the kernel emulates".to_owned(),
             remedy: "use the backend `user-space`, or run tcpdump in a node".to_owned(),
         })
+    }
+}
+
+fn unchangeable() -> LabError {
+    LabError::Unsupported {
+        what: "a change of a link that the kernel emulates".to_owned(),
+        remedy: "use the backend `user-space`".to_owned(),
     }
 }
 

@@ -65,8 +65,9 @@ pub(crate) struct Route<'a> {
     /// The router; `None` where the subnet is directly attached.
     pub(crate) via: Option<IpAddr>,
     pub(crate) source: IpAddr,
-    pub(crate) congestion_control: &'a str,
-    pub(crate) initial_window_packets: u32,
+    /// The kernel's default, which programs can change, where `None`.
+    pub(crate) congestion_control: Option<&'a str>,
+    pub(crate) initial_window_packets: Option<u32>,
 }
 
 /// A queueing discipline to add.
@@ -218,8 +219,6 @@ impl Netlink {
     pub(crate) fn set_route(&mut self, route: &Route<'_>) -> io::Result<()> {
         let Route { index, network, prefix, via, source, congestion_control, initial_window_packets } =
             *route;
-        let mut algorithm = congestion_control.as_bytes().to_vec();
-        algorithm.push(0);
         let mut message = RouteMessage::default();
         message.header.address_family = family(network);
         message.header.destination_prefix_length = prefix;
@@ -232,11 +231,16 @@ impl Netlink {
             RouteAttribute::Destination(network.into()),
             RouteAttribute::PrefSource(source.into()),
             RouteAttribute::Oif(index),
-            RouteAttribute::Metrics(vec![
-                RouteMetric::InitCwnd(initial_window_packets),
-                RouteMetric::Other(DefaultNla::new(RTAX_CC_ALGO, algorithm)),
-            ]),
         ];
+        let window = initial_window_packets.map(RouteMetric::InitCwnd);
+        let algorithm = congestion_control.map(|name| {
+            let text = [name.as_bytes(), &[0]].concat();
+            RouteMetric::Other(DefaultNla::new(RTAX_CC_ALGO, text))
+        });
+        let metrics: Vec<RouteMetric> = window.into_iter().chain(algorithm).collect();
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
         message.attributes.extend(via.map(|router| RouteAttribute::Gateway(router.into())));
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }

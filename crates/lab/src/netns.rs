@@ -46,6 +46,32 @@ pub(crate) fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }
 
+/// Moves the whole process, which must have a single thread, into the user namespace of a process, unless it is
+/// there already.
+pub(crate) fn join_user_namespace(pid: i32) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let theirs = File::open(format!("/proc/{pid}/ns/user"))?;
+    let (own, other) = (std::fs::metadata("/proc/self/ns/user")?, theirs.metadata()?);
+    if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
+        return Ok(());
+    }
+    Ok(rustix::thread::move_into_link_name_space(theirs.as_fd(), None)?)
+}
+
+/// Moves the calling thread into the network and mount namespaces of a process, and its children into the PID
+/// namespace. The working directory keeps its path.
+pub(crate) fn join_node(pid: i32) -> io::Result<()> {
+    let open = |kind: &str| File::open(format!("/proc/{pid}/ns/{kind}"));
+    let (network, processes, mounts) = (open("net")?, open("pid")?, open("mnt")?);
+    let directory = std::env::current_dir()?;
+    // A thread that shares its working directory with others may not change its mount namespace.
+    unshare(UnshareFlags::FS)?;
+    for namespace in [&network, &processes, &mounts] {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), None)?;
+    }
+    std::env::set_current_dir(directory)
+}
+
 fn current_network() -> Result<OwnedFd, LabError> {
     let file =
         File::open("/proc/thread-self/ns/net").step(|| "opening the new network namespace".to_owned())?;

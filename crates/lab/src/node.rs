@@ -4,19 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use model::Pins;
 use model::topology::{Interface, Role, TopologyNode};
 
 use crate::error::{LabError, Step};
 use crate::link::{self, LinkEnd};
-use crate::mounts::{self, OwnFile};
+use crate::mounts::{self, CoveredFile, OwnFile};
 use crate::netns::{self, Init};
 use crate::process::{self, Child, Process, Program};
 use crate::procfs::{pid_namespace, pids};
+use crate::settings::LinkSettings;
 use crate::stamp::StampedSocket;
 use crate::sysctl;
 use crate::thread::thread_ended;
 use crate::worker::{Pending, Worker};
+
+/// A node's own files.
+pub(crate) type Covered = Arc<Mutex<Vec<CoveredFile>>>;
 
 /// A host: its network, mount and PID namespaces, or this machine where nothing is emulated.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub struct Node {
     name: String,
     addresses: Addresses,
     children: Mutex<Children>,
+    covered: Covered,
     /// `None` where the node is this machine.
     isolation: Option<Isolation>,
     /// The thread that starts the node's processes; it lives as long as the node.
@@ -73,15 +77,15 @@ pub(crate) struct NodeBuilder {
 }
 
 impl NodeBuilder {
-    pub(crate) fn new(node: &TopologyNode, pins: &Pins) -> Result<NodeBuilder, LabError> {
+    pub(crate) fn new(node: &TopologyNode, settings: LinkSettings) -> Result<NodeBuilder, LabError> {
         let worker = Worker::new(&node.name)?;
-        let (pins, role) = (pins.clone(), node.role);
+        let role = node.role;
         let isolation = worker.begin(move || {
             let network = netns::unshare_node()?;
             let init = Init::fork()?;
             match role {
-                Role::Host => sysctl::apply_node(&pins)?,
-                Role::Router => sysctl::apply_node(&pins).and_then(|()| sysctl::apply_router())?,
+                Role::Host => sysctl::apply_node(settings)?,
+                Role::Router => sysctl::apply_node(settings).and_then(|()| sysctl::apply_router())?,
                 Role::Switch => sysctl::apply_silent()?,
             }
             link::configure_loopback()?;
@@ -100,6 +104,7 @@ impl NodeBuilder {
             name: self.name,
             addresses: self.addresses,
             children: Mutex::default(),
+            covered: Covered::default(),
             isolation: Some(isolation),
             worker: self.worker,
         })
@@ -116,9 +121,24 @@ impl Node {
                 v6: sysctl::has_ipv6().then_some(Ipv6Addr::LOCALHOST),
             },
             children: Mutex::default(),
+            covered: Covered::default(),
             isolation: None,
             worker: Worker::new(name)?,
         })
+    }
+
+    /// A node of another process's lab, by the node's process 1: programs run there, and nothing is measured. The
+    /// calling process must have a single thread, because it enters the lab's user namespace.
+    ///
+    /// # Errors
+    /// The lab has ended or belongs to another user.
+    pub fn join(name: &str, init_pid: i32) -> Result<Node, LabError> {
+        let what = || format!("entering the node `{name}` of a running lab");
+        netns::join_user_namespace(init_pid).step(what)?;
+        let node = Node::direct(name)?;
+        let joined = node.worker.begin(move || netns::join_node(init_pid));
+        joined.wait()?.step(what)?;
+        Ok(node)
     }
 
     /// Its name in the topology; in a pair `client` or `server`.
@@ -174,7 +194,14 @@ impl Node {
     pub fn cover_files(&self, files: Vec<OwnFile>) -> Result<(), LabError> {
         let what = || format!("covering files of the node `{}`, which is this machine", self.name());
         self.isolation.as_ref().ok_or(std::io::ErrorKind::Unsupported).step(what)?;
-        self.worker.run(move || mounts::cover(&files))
+        let covered = self.worker.run(move || mounts::cover(&files))?;
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner).extend(covered);
+        Ok(())
+    }
+
+    /// The files of [`Node::cover_files`], now and later.
+    pub(crate) fn covered(&self) -> Covered {
+        Arc::clone(&self.covered)
     }
 
     /// CPU time of all processes of the node since its start: running processes, with the children that they
@@ -205,10 +232,10 @@ impl Node {
     pub(crate) fn begin_configuring(
         &self,
         node: &TopologyNode,
-        pins: &Pins,
+        settings: LinkSettings,
     ) -> Pending<Result<(), LabError>> {
-        let (node, pins) = (node.clone(), pins.clone());
-        self.worker.begin(move || link::configure(&node, &pins))
+        let node = node.clone();
+        self.worker.begin(move || link::configure(&node, settings))
     }
 
     /// Starts to wait until frames pass the node's interfaces; the other ends must be configured.
@@ -255,7 +282,7 @@ impl Node {
     }
 
     /// The PID of the node's process 1 in the tool's PID namespace; `None` where the node is this machine.
-    pub(crate) fn init(&self) -> Option<i32> {
+    pub fn init(&self) -> Option<i32> {
         self.isolation.as_ref().map(|isolation| isolation.init.pid())
     }
 

@@ -3,9 +3,10 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use model::Pins;
+use model::pins::CongestionControl;
 
 use crate::error::{LabError, Step};
+use crate::settings::LinkSettings;
 
 const ROOT: &str = "/proc/sys/net";
 
@@ -50,16 +51,26 @@ pub(crate) fn has_ipv6() -> bool {
 }
 
 /// Applies the settings of a node, before its links exist.
-pub(crate) fn apply_node(pins: &Pins) -> Result<(), LabError> {
+pub(crate) fn apply_node(settings: LinkSettings) -> Result<(), LabError> {
     write_all(NODE)?;
     if has_ipv6() {
         write_all(NODE_IPV6)?;
     }
+    permit_ping()?;
     // The kernel may reserve a non-default algorithm for the initial namespace. The route sets the algorithm
     // too, and the route takes precedence.
-    let _: std::io::Result<()> =
-        std::fs::write(Path::new(ROOT).join("ipv4/tcp_congestion_control"), pins.congestion_control.name());
+    if let Some(name) = settings.congestion_control.map(CongestionControl::name) {
+        let _: std::io::Result<()> =
+            std::fs::write(Path::new(ROOT).join("ipv4/tcp_congestion_control"), name);
+    }
     Ok(())
+}
+
+/// Lets every user send ICMP echo requests, so that `ping` works without privileges.
+fn permit_ping() -> Result<(), LabError> {
+    // A user namespace of one user accepts its own group only.
+    let name = "ipv4/ping_group_range";
+    write_all(&[(name, "0 2147483647")]).or_else(|_| write_all(&[(name, "0 0")]))
 }
 
 /// The congestion control algorithms that this kernel has loaded.

@@ -19,6 +19,7 @@ mod written;
 pub use known::ExpectedLoss;
 pub use trace::{Opportunities, RateSteps};
 pub use words::{describe, describe_direction};
+pub(crate) use written::InlineNetwork;
 pub use written::KEYS;
 
 /// A whole Ethernet frame without checksum at the usual MTU: what one delivery opportunity carries.
@@ -53,9 +54,13 @@ pub struct Change {
     pub down: Direction,
     /// Whether the client's address changes at this instant, as when it leaves Wi-Fi for a mobile network.
     pub handover: bool,
+    /// Whether a NAT at the client's end forgets its mappings at this instant and gives new ports.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rebinding: bool,
 }
 
-/// What one direction does to a packet, in this order: outage, loss, duplication, queue and rate, delay.
+/// What one direction does to a packet, in this order: outage, loss, the rule for UDP, duplication, queue and rate,
+/// delay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
     /// When no packet passes.
@@ -68,6 +73,9 @@ pub struct Direction {
     /// stretch, in order, without overlap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_packets: Vec<(u64, u64)>,
+    /// What a middlebox does to UDP, which carries QUIC; TCP passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpRule>,
     /// Share of packets that come twice, from 0 to 1.
     #[serde(default)]
     pub duplicate_share: f64,
@@ -86,6 +94,21 @@ pub struct Direction {
     /// Packets that skip the delay and so overtake others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Reorder>,
+}
+
+/// What a middlebox does to UDP, as firewalls of offices do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpRule {
+    /// It drops every packet.
+    Blocked,
+    /// It drops the packets that exceed a token bucket; no packet waits.
+    Policed {
+        /// The bucket's rate, over whole Ethernet frames without checksum; above 0.
+        bits_per_s: u64,
+        /// What the bucket holds, in bytes: at least a full frame.
+        burst_bytes: u64,
+    },
 }
 
 /// Loss by chance.
@@ -378,7 +401,25 @@ impl Direction {
     }
 }
 
+impl Direction {
+    /// Whether the seed decides anything.
+    fn depends_on_seed(&self) -> bool {
+        let is_fair = matches!(self.queue.discipline, Discipline::FqCodel { .. });
+        let varies = matches!(self.rate, LinkRate::Varying { .. });
+        let is_chance = self.loss.mean_share() > 0.0 || self.duplicate_share > 0.0 || self.reorder.is_some();
+        // Periodic events begin at a random phase.
+        let has_periods = self.outages.is_some() || self.delay_steps.is_some();
+        is_fair || varies || is_chance || has_periods || self.jitter.is_some()
+    }
+}
+
 impl Network {
+    /// Whether the seed decides anything, at the start or after a change.
+    pub fn depends_on_seed(&self) -> bool {
+        let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
+        [&self.up, &self.down].into_iter().chain(changes).any(Direction::depends_on_seed)
+    }
+
     /// Sum of both propagation delays at the run's start, in nanoseconds.
     pub const fn rtt_ns(&self) -> u64 {
         self.up.delay_ns + self.down.delay_ns
@@ -388,7 +429,7 @@ impl Network {
     pub fn is_impaired(&self) -> bool {
         let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
         [&self.up, &self.down].into_iter().chain(changes).any(Direction::is_impaired)
-            || self.timeline.iter().any(|change| change.handover)
+            || self.timeline.iter().any(|change| change.handover || change.rebinding)
     }
 
     /// The deterministic part at the start of the run: the basis of reference measurements.
@@ -417,6 +458,35 @@ impl Network {
         trace: &dyn Fn(&str) -> Result<DataFile, String>,
     ) -> Result<Network, InputError> {
         resolve::resolve(name, &written::read(source)?, trace)
+    }
+
+    /// The same network with the values of these keys, from the start and after every change of its timeline.
+    /// Values are as in a network file; those that are neither a table nor a list need no quotes.
+    ///
+    /// # Errors
+    /// An unknown key, a bad unit or a contradiction.
+    pub fn changed(
+        &self,
+        keys: &[(String, String)],
+        trace: &dyn Fn(&str) -> Result<DataFile, String>,
+    ) -> Result<Network, String> {
+        let text: String = keys.iter().map(|(key, value)| written::line(key, value)).collect();
+        let source = Source { file: "", text: &text };
+        let changed = written::read_keys(source).and_then(|both| resolve::change(self, &both, trace));
+        changed.map_err(|error| error.problem)
+    }
+
+    /// Whether links can change from this network to another while packets are on them.
+    ///
+    /// # Errors
+    /// What stays as it is while packets wait.
+    pub fn check_live_change(&self, to: &Network) -> Result<(), String> {
+        let kind = |direction: &Direction| std::mem::discriminant(&direction.queue.discipline);
+        let is_same = kind(&self.up) == kind(&to.up) && kind(&self.down) == kind(&to.down);
+        if is_same {
+            return Ok(());
+        }
+        Err("the `discipline` of a queue cannot change while packets wait; start another lab".to_owned())
     }
 }
 

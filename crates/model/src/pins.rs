@@ -162,6 +162,10 @@ impl Default for Http3Pins {
 pub mod bounds {
     /// QUIC's smallest largest datagram (RFC 9000, section 14).
     pub const LEAST_DATAGRAM_BYTES: u32 = 1200;
+    /// The smallest MTU of IPv6 (RFC 8200, section 5).
+    pub const LEAST_MTU_BYTES: u32 = 1280;
+    /// The headers of IPv6 and UDP before a datagram.
+    pub const DATAGRAM_HEADER_BYTES: u32 = 48;
     /// What Ethernet devices call a jumbo frame.
     pub const MOST_MTU_BYTES: u32 = 9000;
     /// The largest window of a stream or a connection (RFC 9113, section 6.9.1).

@@ -344,6 +344,37 @@ impl<'a> Table<'a> {
         Ok(Some(self.placed(texts?, value.span().start)))
     }
 
+    /// A list of at least one string or table; the list's place is its bracket.
+    ///
+    /// # Errors
+    /// The value is no list, is empty, has more than [`MOST_ENTRIES`], or one that is neither.
+    pub(crate) fn forms(&self, key: &str) -> Result<Option<Placed<Vec<Form<'a>>>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, "a list"));
+        };
+        self.check_length(key, value, items.len())?;
+        if items.is_empty() {
+            return Err(self.empty_list(key, value));
+        }
+        let forms: Result<Vec<_>, _> = items
+            .iter()
+            .map(|item| match item.get_ref() {
+                DeValue::String(text) => Ok(Form::Text(self.placed(text.to_string(), item.span().start))),
+                DeValue::Table(entries) => {
+                    Ok(Form::Table(self.inner(format!("`{key}` of {}", self.title), item, entries)))
+                }
+                _ => Err(self.wrong_type(key, item, "strings and tables only")),
+            })
+            .collect();
+        Ok(Some(self.placed(forms?, value.span().start)))
+    }
+
+    fn empty_list(&self, key: &str, value: &Spanned<DeValue<'_>>) -> InputError {
+        let problem = format!("`{key}` is an empty list; write one such as `{}`", self.example(key));
+        self.source.error(value.span(), problem)
+    }
+
     /// A list of at least one string.
     ///
     /// # Errors

@@ -57,6 +57,8 @@ pub struct Study {
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
     servers: Vec<servers::ServerEntry>,
+    /// The networks that the matrix describes itself.
+    networks: Vec<crate::network::InlineNetwork>,
     hold: hold::Hold,
     server_time: bool,
     warm: Option<ServerWarmUp>,

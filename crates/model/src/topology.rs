@@ -152,6 +152,11 @@ impl Topology {
         resolve::pair(network)
     }
 
+    /// Whether the seed decides anything on a link.
+    pub fn depends_on_seed(&self) -> bool {
+        self.links.iter().filter_map(|link| link.network.as_ref()).any(Network::depends_on_seed)
+    }
+
     /// How long cross-traffic runs before the measured clients start: beyond slow start.
     pub const fn lead_ns(&self) -> u64 {
         if self.cross.is_empty() { 0 } else { NANOS_PER_S }

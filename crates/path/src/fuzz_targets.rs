@@ -8,6 +8,7 @@ use model::network::{Direction, LinkRate, OutagePackets, trace};
 use model::request_path::{check_file_path, check_request_path};
 use model::{Network, Plan, Topology};
 
+use crate::nat::Nat;
 use crate::{Fate, Frame, LinkDirection, Packet, Path, Seeds};
 
 const PACKETS: u64 = 64;
@@ -106,6 +107,12 @@ pub fn frame(data: &[u8]) {
     assert!(is_marked || frame.0 == data, "an unmarked frame changed");
     assert_eq!(frame.flow(1), flow, "a mark changes the flow");
     assert_eq!(frame.mark_congestion(), is_marked, "the second mark fails");
+    let mut nat = Nat::new(&Network::default(), 0);
+    nat.rebind();
+    let mut sent = data.to_vec();
+    nat.send(0, &mut sent);
+    nat.receive(0, &mut sent);
+    assert_eq!(sent.len(), data.len(), "a NAT changes the length");
 }
 
 fn run(network: &Network, direction: LinkDirection) {
@@ -143,9 +150,9 @@ mod tests {
     use crate::stream::{Impairment, Stream};
 
     const NETWORKS: &[&str] = &[
-        "title='x'\nsource='y'\nrtt='40ms'\njitter={spread='2ms',distribution='pareto'}\nrate='5Mbit/s'\nqueue='1bdp'\n",
-        "title='x'\nsource='y'\ndelay='9ms'\nloss={share='2%',burst='4 packets'}\nlose=['3','9-12']\nreorder={share='25%',gap=5}\n\
-         [[timeline]]\nat='12ms'\nfor='3ms'\noutage='wait'\n[[timeline]]\nat='20ms'\nhandover=true\n",
+        "title='x'\nsource='y'\nrtt='40ms'\njitter={spread='2ms',distribution='pareto'}\nrate='5Mbit/s'\nqueue='100ms'\n",
+        "title='x'\nsource='y'\ndelay='9ms'\nloss={share='2%',burst='4 packets'}\nudp='2Mbit/s'\nlose=['3','9-12']\nreorder={share='25%',gap=5}\n\
+         [[timeline]]\nat='12ms'\nfor='3ms'\noutage='wait'\n[[timeline]]\nat='20ms'\nhandover=true\nrebinding=true\n",
         "title='x'\nsource='y'\nrate={mean='2Mbit/s',steps={every='15ms',spread='30%'},drift={over='9ms',spread='40%'}}\n\
          queue={limit='20 packets',discipline='fq-codel',ecn=true}\nduplicate='10%'\n",
         "title='x'\nsource='y'\nrate={mahimahi='a.trace'}\noutages={every='20ms',lasts='5ms',at_random=true}\n\

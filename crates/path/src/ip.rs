@@ -3,6 +3,8 @@
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 /// Protocols whose header starts with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
@@ -60,6 +62,16 @@ pub fn flow(frame: &[u8], salt: u64) -> u64 {
             hash(salt, &header[8..40], protocol, ports(header, 40, protocol))
         }
         _ => 0,
+    }
+}
+
+/// The protocol above IP; `None` for other frames. Extension headers of IPv6 count as a protocol.
+pub(crate) fn protocol(frame: &[u8]) -> Option<u8> {
+    let header = frame.get(ETHERNET_HEADER_BYTES..)?;
+    match ethertype(frame)? {
+        ETHERTYPE_IPV4 => header.get(9).copied(),
+        ETHERTYPE_IPV6 => header.get(6).copied(),
+        _ => None,
     }
 }
 

@@ -16,6 +16,8 @@ pub enum Cause {
     Queue,
     /// CoDel dropped it from a standing queue.
     Codel,
+    /// A middlebox refused it: UDP that the network blocks or throttles.
+    Middlebox,
     /// The direction already held [`crate::path::CAPACITY_PACKETS`]: a limit of this program, not of the
     /// network.
     Capacity,
@@ -54,6 +56,8 @@ pub struct Counters {
     pub lost_queue: u64,
     /// Packets lost to CoDel.
     pub lost_codel: u64,
+    /// Packets that a middlebox refused.
+    pub lost_middlebox: u64,
     /// Packets lost because of [`crate::path::CAPACITY_PACKETS`].
     pub lost_capacity: u64,
     /// Packets that CoDel marked instead of dropping them.
@@ -70,7 +74,12 @@ pub struct Counters {
 impl Counters {
     /// Packets lost, whatever the cause.
     pub const fn lost(&self) -> u64 {
-        self.lost_configured + self.lost_outage + self.lost_queue + self.lost_codel + self.lost_capacity
+        self.lost_configured
+            + self.lost_outage
+            + self.lost_queue
+            + self.lost_codel
+            + self.lost_middlebox
+            + self.lost_capacity
     }
 }
 
@@ -93,6 +102,7 @@ impl<P> Ledger<P> {
             Cause::Outage => &mut counters.lost_outage,
             Cause::Queue => &mut counters.lost_queue,
             Cause::Codel => &mut counters.lost_codel,
+            Cause::Middlebox => &mut counters.lost_middlebox,
             Cause::Capacity => &mut counters.lost_capacity,
         } += 1;
         if self.lost.len() < MOST_KEPT {

@@ -1,4 +1,4 @@
-//! One direction of an emulated network: outage, loss, duplication, then queue and rate, then delay.
+//! One direction of an emulated network: outage, loss, rule for UDP, duplication, then queue and rate, then delay.
 //!
 //! ```
 //! use model::network::{Direction, LinkRate};
@@ -28,6 +28,7 @@ mod jitter;
 mod ledger;
 mod line;
 mod loss;
+pub mod nat;
 mod opportunities;
 mod outage;
 mod packet;
@@ -41,6 +42,7 @@ mod statistics;
 mod stream;
 pub mod tcp;
 mod timeline;
+mod udp;
 mod varying;
 mod wave;
 

@@ -39,6 +39,14 @@ impl<P> Line<P> {
         matches!(self, Line::Ordered(_))
     }
 
+    /// From now on packets may overtake; those in flight keep their due times.
+    pub(crate) fn allow_overtaking(&mut self) {
+        if let Line::Ordered(queue) = self {
+            let packets = std::mem::take(queue).into_iter().map(|packet| Reverse(ByDue(packet)));
+            *self = Line::Free(packets.collect());
+        }
+    }
+
     pub(crate) fn push(&mut self, packet: InFlight<P>) {
         match self {
             Line::Ordered(queue) => queue.push_back(packet),

@@ -10,6 +10,11 @@ pub trait Packet: Clone {
         0
     }
 
+    /// Whether it is UDP, which a network may block or throttle.
+    fn is_udp(&self) -> bool {
+        false
+    }
+
     /// Marks congestion (CE) if the packet can carry the mark; returns whether it is marked.
     fn mark_congestion(&mut self) -> bool {
         false
@@ -32,6 +37,10 @@ pub struct Frame(pub Vec<u8>);
 impl Packet for Frame {
     fn flow(&self, salt: u64) -> u64 {
         ip::flow(&self.0, salt)
+    }
+
+    fn is_udp(&self) -> bool {
+        ip::protocol(&self.0) == Some(ip::UDP)
     }
 
     fn mark_congestion(&mut self) -> bool {

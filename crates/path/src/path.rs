@@ -1,4 +1,4 @@
-//! The order of the impairments: outage, loss, duplication, queue, rate, delay.
+//! The order of the impairments: outage, loss, the rule for UDP, duplication, queue, rate, delay.
 
 use model::Network;
 use model::network::Direction;
@@ -15,6 +15,7 @@ use crate::rate::Link;
 use crate::reorder::Reorder;
 use crate::stream::{LinkDirection, Seeds};
 use crate::timeline::Schedule;
+use crate::udp::Middlebox;
 
 /// The limit of packets in one direction, whatever its queue and delay: 200 MB of full frames, or 1 Gbit/s
 /// with 1.5 s of delay.
@@ -40,6 +41,7 @@ pub struct Path<P> {
     least_delay_ns: u64,
     outage: Outage,
     loss: Loss,
+    middlebox: Middlebox,
     duplicate: Duplicate,
     reorder: Reorder,
     queue: Queue<P>,
@@ -109,6 +111,7 @@ impl<P: Packet> Path<P> {
             least_delay_ns,
             outage: Outage::new(direction.outages, seeds),
             loss: Loss::new(direction, seeds),
+            middlebox: Middlebox::new(direction.udp),
             duplicate: Duplicate::new(direction.duplicate_share, seeds),
             reorder: Reorder::new(direction.reorder, seeds),
             queue: Queue::new(&direction.queue, seeds),
@@ -148,6 +151,9 @@ impl<P: Packet> Path<P> {
         } else {
             is_lost.then_some(Cause::Configured)
         };
+        let refuses = |middlebox: &mut Middlebox| !middlebox.passes(arrival_ns, length_bytes);
+        let is_refused = cause.is_none() && packet.is_udp() && refuses(&mut self.middlebox);
+        let cause = cause.or(is_refused.then_some(Cause::Middlebox));
         if let Some(cause) = cause {
             self.ledger.lose(self.start_ns + arrival_ns, cause, number, packet);
             return Fate::Lost(cause);
@@ -160,6 +166,23 @@ impl<P: Packet> Path<P> {
             self.admit(waiting(copy));
         }
         fate
+    }
+
+    /// Replaces the network while packets are in the path: from `now_ns` on it does what `network` prescribes for
+    /// this time after the start, and later what its timeline does. The discipline of the queue stays.
+    pub fn replace_network(&mut self, now_ns: u64, network: &Network, direction: LinkDirection) {
+        let now_ns = now_ns.saturating_sub(self.start_ns).max(self.latest_arrival_ns);
+        self.latest_arrival_ns = now_ns;
+        self.advance_to(now_ns);
+        let (description, schedule) = Schedule::from_now(network, direction, now_ns);
+        let all = || schedule.directions().chain([&description]);
+        let least_ns = all().map(delay::least_ns).min().unwrap_or(0);
+        self.least_delay_ns = self.least_delay_ns.min(least_ns);
+        if all().any(Direction::may_reorder) {
+            self.line.allow_overtaking();
+        }
+        self.schedule = schedule;
+        self.change(now_ns, description);
     }
 
     /// When to poll next, unless another packet arrives before.
@@ -315,6 +338,7 @@ impl<P: Packet> Path<P> {
         let direction = &self.direction;
         self.outage = Outage::new(direction.outages, self.seeds);
         self.loss.change(direction);
+        self.middlebox.change(direction.udp);
         self.duplicate = Duplicate::new(direction.duplicate_share, self.seeds);
         self.reorder.change(direction.reorder);
         self.queue.change_limit(direction.queue.limit);

@@ -29,6 +29,19 @@ impl Schedule {
         }
     }
 
+    /// What a network prescribes at `now_ns`, and its later descriptions.
+    pub(crate) fn from_now(network: &Network, direction: LinkDirection, now_ns: u64) -> (Direction, Self) {
+        let mut schedule = Schedule::new(network, direction);
+        let mut description = match direction {
+            LinkDirection::Up => network.up.clone(),
+            LinkDirection::Down => network.down.clone(),
+        };
+        while let Some((_, next)) = schedule.pop_due(now_ns) {
+            description = next;
+        }
+        (description, schedule)
+    }
+
     pub(crate) fn directions(&self) -> impl Iterator<Item = &Direction> {
         self.changes.iter().map(|(_, direction)| direction)
     }
@@ -93,6 +106,7 @@ mod tests {
             up: Direction::default(),
             down: Direction::default(),
             handover,
+            rebinding: false,
         };
         let timeline = vec![change(10, true), change(20, false), change(30, true)];
         let mut timeline = Timeline::new(&Network { timeline, ..Network::default() }, 1000);

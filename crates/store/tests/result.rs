@@ -92,10 +92,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn direction()(n in prop::collection::vec(number(), 15), measured in any::<bool>()) -> DirectionReport {
+    fn direction()(n in prop::collection::vec(number(), 16), measured in any::<bool>()) -> DirectionReport {
         DirectionReport {
             packets_in: n[0], bytes_in: n[1], packets_out: n[2], bytes_out: n[3],
-            lost_configured: n[4], lost_queue: n[5], lost_overload: n[6],
+            lost_configured: n[4], lost_queue: n[5], lost_overload: n[6], lost_middlebox: n[15],
             lateness: measured.then_some(Lateness { p50_ns: n[7], p99_ns: n[8], max_ns: n[9] }),
             lost_outage: n[10], lost_codel: n[11], marked: n[12],
             duplicated: measured.then_some(n[13]), reordered: measured.then_some(n[14]),

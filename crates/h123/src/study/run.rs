@@ -137,7 +137,7 @@ impl Study<'_> {
         };
         Lab::build(LabSpec {
             topology: &topology,
-            pins: self.plan.pins_of(cell),
+            settings: self.plan.pins_of(cell).into(),
             seed: planned.seed,
             emulator_cpu: self.cores.emulator,
             backend: cell.backend,

@@ -21,6 +21,7 @@ fn lab(files: &TempDir, args: &[&str]) -> Ended {
 fn command(files: &TempDir, args: &[&str]) -> Command {
     let mut command = Command::new(H123);
     command.arg("lab").args(args).env("TMPDIR", files.path()).current_dir(repository());
+    command.env("H123_RUNTIME_DIR", files.path());
     command
 }
 
@@ -207,7 +208,7 @@ fn a_lab_killed_during_its_start_does_not_block_the_next() {
     let pcap = pcap.to_str().unwrap();
     let as_either = |is_user: bool| {
         let mut tool = if is_user { user_command() } else { Command::new(H123) };
-        tool.arg("lab").env("TMPDIR", files.path()).current_dir("/");
+        tool.arg("lab").env("TMPDIR", files.path()).env("H123_RUNTIME_DIR", files.path()).current_dir("/");
         tool
     };
     for (round, after_ms) in [0, 60, 120, 180, 240, 300, 400, 500, 600, 700].into_iter().enumerate() {
@@ -434,4 +435,134 @@ fn direct_is_this_machine() {
     let ended = lab(&files, &["direct", "--serve", "--", "sh", "-c", script]).expect(0);
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();
     assert_eq!(ended.stdout, format!("9\n{}\n", own.display()), "{}", ended.stderr);
+}
+
+/// Keys of a network instead of a file, and a second and third process that enter and change the running lab.
+#[test]
+fn a_network_of_options_is_entered_and_changed() {
+    let _machine = machine();
+    let files = folder();
+    for as_user in [false, true] {
+        let lab = |args: &[&str]| {
+            let mut tool = if as_user { user_command() } else { Command::new(H123) };
+            tool.arg("lab").args(args).env("TMPDIR", files.path());
+            tool.env("H123_RUNTIME_DIR", files.path()).current_dir("/");
+            tool
+        };
+        let mut running = lab(&["--rtt", "40ms", "--rate", "10Mbit/s", "--queue", "100ms", "--serve", "--"]);
+        running.args(["sh", "-c", "echo ready; read line; ping -n -c 1 server"]);
+        let mut running =
+            running.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let ask = |args: &[&str]| Ended::of(lab(args).output().unwrap());
+        let script = "ping -n -c 1 client && echo $H123_LAB $H123_NODE && test -r $H123_CA && pwd; exit 7";
+        let inside = ask(&["--enter", "custom", "server", "--", "sh", "-c", script]).expect(7);
+        assert!(round_trips_ms(&inside.stdout)[0] >= 40.0, "{}", inside.stdout);
+        assert!(inside.stdout.ends_with("custom server\n/\n"), "{}", inside.stdout);
+        let wrong = ask(&["--enter", "custom", "sever", "--", "true"]).expect(2);
+        assert!(wrong.stderr.contains("did you mean `server`?"), "{}", wrong.stderr);
+        let changed = ask(&["--change", "custom", "client-server", "--rtt", "90ms", "--rebind"]).expect(0);
+        assert_eq!(
+            changed.stdout,
+            "client-server: RTT 90 ms, 10 Mbit/s, queue 125 kB; the NAT forgot its mappings\n"
+        );
+        for (args, expected) in [
+            (&["--change", "custom", "--rtt", "90"][..], "`90` is not a duration"),
+            (&["--change", "custom", "client-sever", "--rtt", "90ms"], "did you mean `client-server`?"),
+            (&["--change", "custom"], "--change requires a change"),
+            (&["--change", "custon", "--rtt", "1ms"], "did you mean `custom`?"),
+        ] {
+            let refused = ask(args).expect(2);
+            assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+        }
+        running.stdin.take().unwrap().write_all(b"go on\n").unwrap();
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert!(round_trips_ms(&rest.join("\n"))[0] >= 90.0, "{rest:?}");
+        assert!(running.wait().unwrap().success());
+        assert!(ask(&["--enter", "custom"]).expect(2).stderr.contains("no lab runs"));
+    }
+}
+
+/// By hand a program chooses its own congestion control; asked, the lab fixes it.
+#[test]
+fn congestion_control_and_mtu_are_pinned_on_request_only() {
+    let _machine = machine();
+    let files = folder();
+    let script = "$H123 load --congestion-control reno -d 1s http://server:8080/bytes/100000 >/dev/null & \
+                  sleep 0.5; ss -tni state established; ip link show eth0; wait";
+    let args = ["--rtt", "10ms", "-q", "--serve", "--", "sh", "-c", script];
+    let free = lab(&files, &args).expect(0);
+    assert!(free.stdout.contains(" reno ") && free.stdout.contains("mtu 1500"), "{}", free.stdout);
+    let pinned = lab(&files, &[&["--congestion-control", "cubic", "--mtu", "1400B"][..], &args].concat());
+    let pinned = pinned.expect(0);
+    assert!(!pinned.stdout.contains(" reno ") && pinned.stdout.contains(" cubic "), "{}", pinned.stdout);
+    assert!(pinned.stdout.contains("mtu 1400"), "{}", pinned.stdout);
+}
+
+/// QUIC meets a firewall that drops UDP; TCP passes.
+#[test]
+fn blocked_udp_stops_http3_alone() {
+    let _machine = machine();
+    let files = folder();
+    let load = "$H123 load -n 1 --connect-timeout 1s --cacert $H123_CA";
+    let script = format!(
+        "{load} --variant h2 https://server:8442/bytes/9 && ! {load} --variant h3 https://server:8443/bytes/9"
+    );
+    let ended = lab(&files, &["lan", "--udp", "blocked", "--serve", "--", "sh", "-c", &script]).expect(0);
+    assert!(ended.stderr.contains("dropped by the rule for UDP or the NAT"), "{}", ended.stderr);
+}
+
+/// A seed that the user did not choose is printed, and repeats what it decided.
+#[test]
+fn a_random_seed_is_printed_and_repeats_the_losses() {
+    let _machine = machine();
+    let files = folder();
+    let ping = ["--loss", "50%", "--", "sh", "-c", "ping -n -q -c 20 -i 0.01 -W 0.2 server; true"];
+    let received = |ended: &Ended| {
+        let line = ended.stdout.lines().find(|line| line.contains("received")).unwrap();
+        line.split(", ").nth(1).unwrap().to_owned()
+    };
+    let first = lab(&files, &ping).expect(0);
+    let seed = first.stderr.lines().find_map(|line| line.strip_prefix("seed ")?.split(';').next());
+    let seed = seed.unwrap_or_else(|| panic!("no seed in {}", first.stderr));
+    let again = lab(&files, &[&["--seed", seed][..], &ping].concat()).expect(0);
+    assert_eq!(received(&first), received(&again), "seed {seed}");
+    assert!(!again.stderr.contains("seed "), "{}", again.stderr);
+    let other = lab(&files, &ping).expect(0);
+    assert!(other.stderr.contains("seed ") && !other.stderr.contains(&format!("seed {seed};")));
+}
+
+/// `ping` needs no privileges in a lab.
+#[test]
+fn a_user_without_privileges_pings() {
+    let _machine = machine();
+    let files = folder();
+    for mut tool in [Command::new(H123), user_command()] {
+        tool.args(["lab", "lan", "-q", "--as-user", "--", "ping", "-n", "-c", "1", "server"]);
+        tool.env("TMPDIR", files.path()).env("H123_RUNTIME_DIR", files.path()).current_dir("/");
+        let ended = Ended::of(tool.output().unwrap()).expect(0);
+        assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
+    }
+}
+
+/// The command has run: its status counts, and what was captured before stays readable.
+#[test]
+fn a_full_disk_ends_the_capture_and_not_the_command() {
+    let _machine = machine();
+    let files = folder();
+    let file = files.path().join("full.pcapng");
+    // A limit on the size of files fails like a full disk.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 64; exec {H123} lab lan --pcap {} -- \
+         sh -c 'ping -n -q -c 100 -i 0.01 -s 1400 server; exit 3'",
+        file.display()
+    );
+    let mut tool = Command::new("sh");
+    tool.args(["-c", &script]).env("TMPDIR", files.path()).env("H123_RUNTIME_DIR", files.path());
+    let ended = Ended::of(tool.current_dir(repository()).output().unwrap()).expect(3);
+    assert!(ended.stderr.contains("the capture is incomplete: writing a capture"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("100 received"), "{}", ended.stdout);
+    let read = Command::new("tshark").args(["-r", file.to_str().unwrap()]).env("HOME", files.path()).output();
+    assert!(read.unwrap().status.success(), "the file ends with a whole record");
 }

@@ -5,10 +5,10 @@
 //! them. Frames that find the queue full are missing from the file, which contains their number.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use path::{Cause, Frame, Lost};
 
@@ -22,8 +22,8 @@ const THREAD: &str = "capture";
 const MOST_WAITING: usize = 1 << 16;
 /// How many bytes are collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
-/// Collected bytes are written at the latest after this long without a frame.
-const IDLE: Duration = Duration::from_millis(200);
+/// Collected bytes are written at the latest after this long, so that a reader can follow a capture.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 struct Record {
     interface: usize,
@@ -102,17 +102,24 @@ pub(super) fn comment_on(lost: &Lost<Frame>) -> String {
         Cause::Outage => "an outage",
         Cause::Queue => "the queue was full",
         Cause::Codel => "CoDel",
+        Cause::Middlebox => "the network's rule for UDP",
         Cause::Capacity => "the emulator's capacity",
     };
     format!("h123: packet {} of its direction was lost: {cause}", lost.number)
 }
 
+/// Writes what arrives. A file that cannot take everything, as on a full disk, ends with its last whole record.
 fn write(file: &mut File, messages: &mpsc::Receiver<Message>) -> io::Result<()> {
     let mut clock = WallClock::new();
     let mut collected = Vec::with_capacity(WRITE_BYTES + (1 << 16));
+    let mut written_bytes = file.stream_position()?;
     let mut last_unix_ns = 0;
+    let mut write_at = Instant::now() + LONGEST_WAIT;
     loop {
-        match messages.recv_timeout(IDLE) {
+        let message = messages.recv_timeout(write_at.saturating_duration_since(Instant::now()));
+        let has_ended = matches!(message, Err(RecvTimeoutError::Disconnected));
+        let is_due = message.is_err() || Instant::now() >= write_at;
+        match message {
             Ok(Message::Frame(record)) => {
                 clock.check();
                 let Record { interface, heading, at_ns, bytes, comment } = &record;
@@ -127,15 +134,20 @@ fn write(file: &mut File, messages: &mpsc::Receiver<Message>) -> io::Result<()> 
                     pcapng::missing(&mut collected, number(first + side), last_unix_ns, frames);
                 }
             }
-            Err(RecvTimeoutError::Timeout) => {
-                file.write_all(&collected)?;
-                collected.clear();
-            }
-            Err(RecvTimeoutError::Disconnected) => return file.write_all(&collected),
+            Err(_) => {}
         }
-        if collected.len() >= WRITE_BYTES {
-            file.write_all(&collected)?;
+        if is_due || collected.len() >= WRITE_BYTES {
+            if let Err(error) = file.write_all(&collected) {
+                // Half a record would make the whole file unreadable for some programs.
+                let _: io::Result<()> = file.set_len(written_bytes);
+                return Err(error);
+            }
+            written_bytes += collected.len() as u64;
             collected.clear();
+            write_at = Instant::now() + LONGEST_WAIT;
+        }
+        if has_ended {
+            return Ok(());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use hdrhistogram::Histogram;
 use model::record::{DirectionReport, Lateness, LinkReport};
 use model::{Backend, Network};
+use path::nat::Nat;
 use path::{Fate, Frame, LinkDirection, Path, Seeds};
 use rustix::event::{PollFd, PollFlags};
 
@@ -32,6 +33,10 @@ pub(super) enum Command {
     /// Restart with this network and seeds (up, down); all counters become zero. The answer is the time of
     /// the network's start.
     Restart { network: Box<Network>, seeds: [Seeds; 2], done: mpsc::SyncSender<u64> },
+    /// Change the network while packets are on the link.
+    Change { network: Box<Network>, done: mpsc::SyncSender<()> },
+    /// Forget the NAT's mappings.
+    Rebind { done: mpsc::SyncSender<()> },
     /// Report what happened since the last restart.
     Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
     /// Send every frame to this capture from now on, or to none.
@@ -47,6 +52,8 @@ pub(super) enum Command {
 /// Both directions of a link.
 pub(super) struct Engine {
     lines: [Line; 2],
+    /// At the first port, between the first node and the link.
+    nat: Nat,
     ports: [Port; 2],
     commands: mpsc::Receiver<Command>,
     /// Readable when a command waits.
@@ -72,6 +79,8 @@ struct Line {
     bytes_out: u64,
     packets_out: u64,
     lost_overload: u64,
+    /// Frames for which the NAT had no mapping.
+    lost_nat: u64,
     lateness: Option<Histogram<u32>>,
     max_lateness_ns: u64,
     /// When the ring was last found empty: its frames arrived later.
@@ -90,6 +99,7 @@ impl Engine {
     ) -> Engine {
         Engine {
             lines: Line::pair(network, seeds, monotonic_ns()),
+            nat: Nat::new(network, monotonic_ns()),
             ports,
             commands,
             bell,
@@ -135,8 +145,22 @@ impl Engine {
                     }
                     let start_ns = monotonic_ns();
                     self.lines = Line::pair(&network, seeds, start_ns);
+                    self.nat = Nat::new(&network, start_ns);
                     self.cpu_at_restart_ns = thread_cpu_ns();
                     let _: Result<_, _> = done.send(start_ns);
+                }
+                Ok(Command::Change { network, done }) => {
+                    let now_ns = monotonic_ns();
+                    for (line, direction) in
+                        self.lines.iter_mut().zip([LinkDirection::Up, LinkDirection::Down])
+                    {
+                        line.path.replace_network(now_ns, &network, direction);
+                    }
+                    let _: Result<_, _> = done.send(());
+                }
+                Ok(Command::Rebind { done }) => {
+                    self.nat.rebind();
+                    let _: Result<_, _> = done.send(());
                 }
                 Ok(Command::Report { answer }) => {
                     let _: Result<_, _> = answer.send(self.report());
@@ -172,8 +196,18 @@ impl Engine {
 
     /// Takes the frames that one side has sent; returns how many.
     fn receive(&mut self, side: usize) -> usize {
-        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, tap, observers, .. } =
-            self;
+        let Engine {
+            lines,
+            nat,
+            ports,
+            wall_clock,
+            spare,
+            longest_frame_bytes,
+            too_long,
+            tap,
+            observers,
+            ..
+        } = self;
         let (line, port) = (&mut lines[side], &mut ports[side]);
         let mut received = 0;
         let now_ns = monotonic_ns();
@@ -199,6 +233,9 @@ impl Engine {
                     arrival_ns = arrival_ns.min(monotonic_ns());
                 }
                 let arrival_ns = arrival_ns.max(line.emptied_ns.min(now_ns));
+                if side == 0 {
+                    nat.send(arrival_ns, &mut bytes);
+                }
                 line.handle_frame(arrival_ns, Frame(bytes));
                 let mut comment = None;
                 let number = line.path.counters().packets_in;
@@ -232,8 +269,13 @@ impl Engine {
         loop {
             let now_ns = monotonic_ns();
             while line.batch.len() < BATCH
-                && let Some(release) = line.path.poll_release(now_ns + self.lead.ns())
+                && let Some(mut release) = line.path.poll_release(now_ns + self.lead.ns())
             {
+                if side == 1 && !self.nat.receive(release.due_ns, &mut release.packet.0) {
+                    line.lost_nat += 1;
+                    keep(&mut self.spare, release.packet);
+                    continue;
+                }
                 line.batch.push((release.due_ns, release.packet));
             }
             if line.batch.is_empty() {
@@ -343,6 +385,7 @@ impl Line {
             bytes_out: 0,
             packets_out: 0,
             lost_overload: 0,
+            lost_nat: 0,
             lateness: Histogram::new_with_bounds(1, MOST_LATENESS_NS, 2).ok(),
             max_lateness_ns: 0,
             emptied_ns: start_ns,
@@ -381,6 +424,7 @@ impl Line {
             lost_queue: counters.lost_queue,
             lost_codel: counters.lost_codel,
             lost_overload: self.lost_overload + counters.lost_capacity,
+            lost_middlebox: counters.lost_middlebox + self.lost_nat,
             marked: counters.marked,
             duplicated: Some(counters.duplicated),
             reordered: Some(counters.reordered),

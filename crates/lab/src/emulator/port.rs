@@ -11,9 +11,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many frames the ring holds: 50 ms of full frames at 1 Gbit/s.
-const RING_FRAMES: u32 = 4096;
-const BLOCK_BYTES: u32 = 1 << 17;
+use model::Network;
+use model::network::FULL_FRAME_BYTES;
+
+/// A ring holds at least this many frames: 1 MB, or 77 ms of full frames at 100 Mbit/s.
+const LEAST_FRAMES: u64 = 640;
+/// A ring holds at most this many: 50 ms of full frames at 1 Gbit/s.
+const MOST_FRAMES: u64 = 4096;
+/// A ring holds what the network brings in a twentieth of a second, while the emulator waits for a CPU.
+const PERIODS_PER_S: u64 = 20;
+/// All rings of a lab together hold about this many frames, 200 MB, unless they are at their least.
+const FRAMES_OF_A_LAB: u64 = 1 << 17;
+const BLOCK_BYTES: u32 = 1 << 16;
 /// How many frames one system call sends.
 pub(crate) const BATCH: usize = 64;
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -35,6 +44,7 @@ pub(crate) struct Port {
     ring: NonNull<u8>,
     ring_bytes: usize,
     slot_bytes: usize,
+    slots_per_block: u32,
     next_slot: u32,
 }
 
@@ -46,33 +56,34 @@ impl Port {
     ///
     /// Creating a ring waits for an RCU grace period (synchronize_net), about 13 ms. The two rings wait
     /// concurrently.
-    pub(crate) fn open_pair(mtu_bytes: u32) -> io::Result<[Port; 2]> {
+    pub(crate) fn open_pair(mtu_bytes: u32, frames: u32) -> io::Result<[Port; 2]> {
         let sockets = [packet_socket()?, packet_socket()?];
         std::thread::scope(|scope| {
-            let rings = sockets.map(|socket| scope.spawn(move || Port::with_ring(socket, mtu_bytes)));
+            let rings = sockets.map(|socket| scope.spawn(move || Port::with_ring(socket, mtu_bytes, frames)));
             let [first, second] =
                 rings.map(|ring| ring.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
             Ok([first?, second?])
         })
     }
 
-    fn with_ring(socket: OwnedFd, mtu_bytes: u32) -> io::Result<Port> {
+    fn with_ring(socket: OwnedFd, mtu_bytes: u32, frames: u32) -> io::Result<Port> {
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
         // Since Linux 4.20. Older kernels show sent frames to other sockets only, and there are none.
         let _: io::Result<()> = set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1_i32);
         let slot_bytes = slot_bytes(mtu_bytes as usize);
         let slots_per_block = BLOCK_BYTES / slot_bytes;
+        let blocks = frames.div_ceil(slots_per_block);
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES,
-            tp_block_nr: RING_FRAMES / slots_per_block,
+            tp_block_nr: blocks,
             tp_frame_size: slot_bytes,
-            tp_frame_nr: RING_FRAMES / slots_per_block * slots_per_block,
+            tp_frame_nr: blocks * slots_per_block,
         };
         set_option(&socket, libc::PACKET_RX_RING, &request)?;
         let ring_bytes = request.tp_block_size as usize * request.tp_block_nr as usize;
         let ring = map(&socket, ring_bytes)?;
-        Ok(Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, next_slot: 0 })
+        Ok(Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, slots_per_block, next_slot: 0 })
     }
 
     /// Starts to receive the frames of this interface.
@@ -89,12 +100,14 @@ impl Port {
     }
 
     fn slots(&self) -> u32 {
-        (self.ring_bytes / self.slot_bytes) as u32
+        (self.ring_bytes / BLOCK_BYTES as usize) as u32 * self.slots_per_block
     }
 
     fn slot(&self) -> NonNull<u8> {
+        let (block, slot) = (self.next_slot / self.slots_per_block, self.next_slot % self.slots_per_block);
+        let offset = block as usize * BLOCK_BYTES as usize + slot as usize * self.slot_bytes;
         // SAFETY: `next_slot` is below the number of slots, so the offset lies inside the mapping.
-        unsafe { self.ring.add(self.next_slot as usize * self.slot_bytes) }
+        unsafe { self.ring.add(offset) }
     }
 
     fn status(&self) -> &AtomicU32 {
@@ -199,11 +212,22 @@ fn packet_socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// The ring's header, the Ethernet header and the packet, rounded so that blocks hold whole slots.
+/// How many frames the ring of a network holds, in a lab with this many emulated links. An unlimited rate counts as
+/// the highest.
+pub(crate) fn ring_frames(network: &Network, links: usize) -> u32 {
+    let changes = network.timeline.iter().flat_map(|change| [&change.up, &change.down]);
+    let directions = [&network.up, &network.down].into_iter().chain(changes);
+    let rate = directions.map(|direction| direction.rate.mean_bits_per_s().unwrap_or(u64::MAX)).max();
+    let wanted = rate.unwrap_or(0) / 8 / FULL_FRAME_BYTES / PERIODS_PER_S;
+    let share = FRAMES_OF_A_LAB / 2 / (links.max(1) as u64);
+    wanted.min(share).clamp(LEAST_FRAMES, MOST_FRAMES) as u32
+}
+
+/// The ring's header, the Ethernet header and the packet, aligned as the kernel demands (TPACKET_ALIGNMENT).
 fn slot_bytes(mtu_bytes: usize) -> u32 {
     // The kernel reserves 16 bytes for the link-layer header.
     let needed = libc::TPACKET2_HDRLEN + 16 + ETHERNET_HEADER_BYTES + mtu_bytes;
-    (needed.next_power_of_two() as u32).clamp(2048, BLOCK_BYTES)
+    (needed.next_multiple_of(16) as u32).min(BLOCK_BYTES)
 }
 
 fn map(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
@@ -225,4 +249,33 @@ fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result
     // SAFETY: the value outlives the call and has the length given.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::network::{Direction, LinkRate};
+
+    use super::*;
+
+    fn network(bits_per_s: Option<u64>) -> Network {
+        let rate = bits_per_s.map_or(LinkRate::Unlimited, |bits_per_s| LinkRate::Constant { bits_per_s });
+        let direction = Direction { rate, ..Direction::default() };
+        Network { up: direction.clone(), down: direction, ..Network::default() }
+    }
+
+    #[test]
+    fn a_link_takes_two_megabytes_unless_it_is_fast() {
+        let bytes = |frames: u32| 2 * frames.div_ceil(BLOCK_BYTES / slot_bytes(1500)) * BLOCK_BYTES;
+        for rate in [1_000_000, 50_000_000, 100_000_000] {
+            let frames = ring_frames(&network(Some(rate)), 1);
+            assert!(bytes(frames) <= 2 << 20, "{rate} bit/s: {frames} frames, {} bytes", bytes(frames));
+            assert!(
+                u64::from(frames) * FULL_FRAME_BYTES * 8 * PERIODS_PER_S >= rate,
+                "{rate} bit/s: {frames}"
+            );
+        }
+        assert_eq!(ring_frames(&network(Some(1_000_000_000)), 1), 4096);
+        assert_eq!(ring_frames(&network(None), 1), 4096);
+        assert_eq!(ring_frames(&network(None), 1000), 640, "a thousand links share what a lab may take");
+    }
 }

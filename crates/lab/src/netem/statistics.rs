@@ -170,6 +170,7 @@ pub(super) fn report(
         lost_queue: full,
         lost_codel: queue.dropped.saturating_sub(full),
         lost_overload: too_long + uncounted + after.dropped + between,
+        lost_middlebox: 0,
         marked: queue.marked,
         duplicated: None,
         reordered: None,

@@ -28,6 +28,7 @@ fn lab(handovers_ms: &[u64]) -> Lab {
         up: Direction::default(),
         down: Direction::default(),
         handover: true,
+        rebinding: false,
     };
     let timeline = handovers_ms.iter().map(change).collect();
     let network = Network { name: "live".to_owned(), timeline, ..Network::default() };
@@ -106,14 +107,20 @@ pub(crate) fn a_host_behind_a_switch_moves_too() {
                 [[link]]\nends = [\"client 10.9.0.2/29\", \"switch\"]\nnetwork = \"roam\"\n\
                 [[link]]\nends = [\"router 10.9.0.1/29\", \"switch\"]\n\
                 [[link]]\nends = [\"router 10.9.1.1/24\", \"server 10.9.1.2/24\"]\n";
-    let change = Change { at_ns: 1, up: Direction::default(), down: Direction::default(), handover: true };
+    let change = Change {
+        at_ns: 1,
+        up: Direction::default(),
+        down: Direction::default(),
+        handover: true,
+        rebinding: false,
+    };
     let network = Network { name: "roam".to_owned(), timeline: vec![change], ..Network::default() };
     let source = Source { file: "t.toml", text };
     let topology = Topology::parse("t", source, &["roam".to_owned()], &|_| Ok(network.clone())).unwrap();
     let pins = Pins::default();
     let lab = Lab::build(LabSpec {
         topology: &topology,
-        pins: &pins,
+        settings: (&pins).into(),
         seed: 1,
         emulator_cpu: None,
         backend: Backend::UserSpace,

@@ -174,8 +174,13 @@ pub(crate) fn an_outage_loses_or_keeps() {
     assert_eq!(up(&gone).lost_outage, 30);
     let outages = Some(Outages { packets: OutagePackets::Wait, times: OutageTimes::Always });
     let still = Direction { outages, queue: Queue::packets(4), ..Direction::default() };
-    let over =
-        Change { at_ns: 400 * MS, up: Direction::default(), down: Direction::default(), handover: false };
+    let over = Change {
+        at_ns: 400 * MS,
+        up: Direction::default(),
+        down: Direction::default(),
+        handover: false,
+        rebinding: false,
+    };
     let network = Network { name: "live".to_owned(), up: still, timeline: vec![over], ..Network::default() };
     let (_, lab) = lab_of(network);
     let server = socket(lab.server());
@@ -195,7 +200,8 @@ pub(crate) fn an_outage_loses_or_keeps() {
 pub(crate) fn the_timeline_counts_from_the_runs_start() {
     const AT: Duration = Duration::from_millis(300);
     let dead = Direction { outages: NEVER, ..Direction::default() };
-    let change = Change { at_ns: 300 * MS, up: dead, down: Direction::default(), handover: false };
+    let change =
+        Change { at_ns: 300 * MS, up: dead, down: Direction::default(), handover: false, rebinding: false };
     let (_, lab) = lab_of(Network { name: "live".to_owned(), timeline: vec![change], ..Network::default() });
     let (client, server) = (socket(lab.client()), socket(lab.server()));
     wait_until("the outage of the lab's own first run", || {

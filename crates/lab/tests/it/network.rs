@@ -6,10 +6,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabError, Node, PairSpec};
-use model::network::Loss;
-use model::{Backend, Pins};
-use socket2::SockRef;
+use lab::{Lab, LabError, LabSpec, LinkSettings, Node, PairSpec};
+use model::network::{Loss, UdpRule};
+use model::pins::CongestionControl;
+use model::{Backend, Pins, Topology};
+use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::help::{MS, network, pair, wait_until};
 
@@ -141,6 +142,87 @@ pub(crate) fn tcp_is_as_pinned() {
         let info = tcp_info(stream);
         assert_eq!((info.tcpi_snd_cwnd, info.tcpi_snd_mss), (17, 1400 - 20 - 32));
     }
+}
+
+/// By hand nothing is pinned: a program keeps the congestion control that it chose before it connected.
+pub(crate) fn tcp_is_the_programs_own_unless_pinned() {
+    let topology = Topology::pair(&network(2 * MS, None, 0.0));
+    let chosen = |congestion_control: Option<CongestionControl>| {
+        let settings = LinkSettings { mtu_bytes: 1400, congestion_control, initial_window_packets: None };
+        let lab = Lab::build(LabSpec {
+            topology: &topology,
+            settings,
+            seed: 1,
+            emulator_cpu: None,
+            backend: Backend::UserSpace,
+        })
+        .unwrap();
+        let address = SocketAddr::new(IpAddr::V4(lab.server().addresses().v4), 0);
+        let listener = lab.server().enter(|| TcpListener::bind(address)).unwrap().unwrap();
+        let target = listener.local_addr().unwrap();
+        lab.client()
+            .enter(|| {
+                let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+                socket.set_tcp_congestion(b"reno").unwrap();
+                socket.connect(&target.into()).unwrap();
+                let name = socket.tcp_congestion().unwrap();
+                assert_eq!(tcp_info(&socket.into()).tcpi_snd_mss, 1400 - 20 - 32);
+                String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
+            })
+            .unwrap()
+    };
+    assert_eq!(chosen(None), "reno");
+    assert_eq!(chosen(Some(CongestionControl::Cubic)), "cubic");
+}
+
+/// What runs over the link: UDP or not, and the ports that a NAT forgets.
+pub(crate) fn udp_can_be_blocked_and_a_nat_can_rebind() {
+    let mut network = network(2 * MS, None, 0.0);
+    network.up.udp = Some(UdpRule::Blocked);
+    let lab = pair(&network);
+    let (client, server) = (socket(lab.client()), socket(lab.server()));
+    client.send_to(b"lost", server.local_addr().unwrap()).unwrap();
+    wait_until("the datagram is refused", || lab.reports().unwrap()[0].up.lost_middlebox == 1);
+    drop(connect(&lab));
+    // A change while the lab runs, and then a NAT that forgets its mappings.
+    network.up.udp = None;
+    lab.change_link("client-server", &network).unwrap();
+    let exchange = || {
+        client.send_to(b"there", server.local_addr().unwrap()).unwrap();
+        let (_, from) = server.recv_from(&mut [0; 5]).unwrap();
+        server.send_to(b"back", from).unwrap();
+        assert_eq!(client.recv(&mut [0; 5]).unwrap(), 4, "the answer finds its way");
+        from.port()
+    };
+    let own = client.local_addr().unwrap().port();
+    assert_eq!(exchange(), own);
+    lab.rebind("client-server").unwrap();
+    let second = exchange();
+    assert_ne!(second, own, "another port outside");
+    let before = lab.reports().unwrap()[0].down.lost_middlebox;
+    let old = SocketAddr::new(client.local_addr().unwrap().ip(), own);
+    server.send_to(b"old", old).unwrap();
+    wait_until("the old port is gone", || lab.reports().unwrap()[0].down.lost_middlebox == before + 1);
+    lab.rebind("client-server").unwrap();
+    assert!(![own, second].contains(&exchange()));
+    assert!(lab.change_link("no-such", &network).is_err());
+}
+
+/// A change in the middle of a run applies at once.
+pub(crate) fn a_link_changes_while_it_runs() {
+    let lab = pair(&network(2 * MS, None, 0.0));
+    let (client, server) = (socket(lab.client()), socket(lab.server()));
+    let takes = || {
+        let began = Instant::now();
+        client.send_to(b"x", server.local_addr().unwrap()).unwrap();
+        server.recv(&mut [0; 1]).unwrap();
+        began.elapsed()
+    };
+    takes();
+    lab.change_link("client-server", &network(400 * MS, None, 0.0)).unwrap();
+    assert!(takes() >= Duration::from_millis(200));
+    assert_eq!(lab.network_of_link("client-server").unwrap().rtt_ns(), 400 * MS);
+    assert_eq!(lab.reports().unwrap()[0].up.packets_in, 2, "counters go on");
 }
 
 pub(crate) fn counters_equal_what_was_sent() {

@@ -45,7 +45,7 @@ fn build(text: &str) -> Lab {
     let topology = Topology::parse("test", Source { file: "t.toml", text }, &known, &named).unwrap();
     Lab::build(LabSpec {
         topology: &topology,
-        pins: &Pins::default(),
+        settings: (&Pins::default()).into(),
         seed: 7,
         emulator_cpu: None,
         backend: Backend::UserSpace,

@@ -190,6 +190,9 @@ fn refuse(direction: &Direction) -> Result<(), UnsupportedKey> {
     if !direction.lost_packets.is_empty() {
         return unsupported("lose", "netem does not count packets");
     }
+    if direction.udp.is_some() {
+        return unsupported("udp", "netem does not tell UDP from TCP");
+    }
     if direction.delay_steps.is_some() {
         return unsupported("delay_steps", "its delay has no steps");
     }

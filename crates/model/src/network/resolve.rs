@@ -2,7 +2,7 @@
 
 use super::written::{self, Directions, Entry, Layer, Limit, NetworkFile};
 use super::{
-    Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, LinkRate, Loss, Network, Order,
+    Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, LinkRate, Network, Order,
     OutagePackets, Queue, QueueLimit, trace,
 };
 use crate::error::{DataFile, InputError, Source};
@@ -17,12 +17,43 @@ const BITS_PER_BYTE: u128 = 8;
 /// together.
 const MOST_STEPS_IN_ALL: usize = 4_000_000;
 
+/// A queue before a link that never delays a packet.
+const IDLE_QUEUE: &str = "`queue` requires a `rate`; add one, because otherwise nothing waits";
+
 type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
+
+/// What a file's directions begin with: nothing is emulated.
+fn nothing() -> [Direction; 2] {
+    [Direction::default(), Direction::default()]
+}
+
+/// A network with these keys on top of its own values.
+pub(super) fn change(
+    network: &Network,
+    written: &Directions,
+    traces: Traces<'_>,
+) -> Result<Network, InputError> {
+    let layers = layers(written);
+    let mut network = network.clone();
+    let [up, down] = directions(&layers, &[network.up, network.down], traces)?;
+    for (direction, layer) in [(&up, &layers[0]), (&down, &layers[1])] {
+        let waits = direction.outages.is_some_and(|outages| outages.packets == OutagePackets::Wait);
+        let is_idle = network.timeline.is_empty() && direction.rate == LinkRate::Unlimited && !waits;
+        if let Some(queue) = layer.queue.as_ref().filter(|_| is_idle) {
+            return Err(queue.error(IDLE_QUEUE));
+        }
+    }
+    (network.up, network.down) = (up, down);
+    for change in &mut network.timeline {
+        [change.up, change.down] = directions(&layers, &[change.up.clone(), change.down.clone()], traces)?;
+    }
+    Ok(network)
+}
 
 pub(super) fn resolve(name: &str, written: &NetworkFile, traces: Traces<'_>) -> Result<Network, InputError> {
     let base = layers(&written.base);
     refuse_idle_queue(written, &base)?;
-    let [up, down] = directions(&base, traces)?;
+    let [up, down] = directions(&base, &nothing(), traces)?;
     let network = Network {
         name: name.to_owned(),
         title: written.title.clone(),
@@ -66,7 +97,7 @@ fn timeline(
             let [up, down] = layers(&entry.both);
             now = [up.upon(&now[0]), down.upon(&now[1])];
         }
-        let [up, down] = directions(&now, traces)?;
+        let [up, down] = directions(&now, &nothing(), traces)?;
         for ((direction, before), layer) in [(&up, &network.up), (&down, &network.down)].into_iter().zip(&now)
         {
             if kind(direction) != kind(before)
@@ -84,8 +115,10 @@ fn timeline(
                  changes, or shorter traces"
             )));
         }
-        let handover = entries.iter().any(|entry| entry.handover && entry.at.value == at_ns);
-        changes.push(Change { at_ns, up, down, handover });
+        let begins = |entry: &&Entry| entry.at.value == at_ns;
+        let handover = entries.iter().filter(begins).any(|entry| entry.handover);
+        let rebinding = entries.iter().filter(begins).any(|entry| entry.rebinding);
+        changes.push(Change { at_ns, up, down, handover, rebinding });
     }
     Ok(changes)
 }
@@ -103,19 +136,33 @@ fn kind(direction: &Direction) -> std::mem::Discriminant<Discipline> {
     std::mem::discriminant(&direction.queue.discipline)
 }
 
-fn directions(layers: &[Layer; 2], traces: Traces<'_>) -> Result<[Direction; 2], InputError> {
-    let delay_ns = |layer: &Layer| layer.delay.as_ref().map_or(0, |delay| delay.value);
-    let rtt_ns = delay_ns(&layers[0]).saturating_add(delay_ns(&layers[1]));
-    Ok([direction(&layers[0], rtt_ns, traces)?, direction(&layers[1], rtt_ns, traces)?])
+fn directions(
+    layers: &[Layer; 2],
+    before: &[Direction; 2],
+    traces: Traces<'_>,
+) -> Result<[Direction; 2], InputError> {
+    let delay_ns =
+        |index: usize| layers[index].delay.as_ref().map_or(before[index].delay_ns, |delay| delay.value);
+    let rtt_ns = delay_ns(0).saturating_add(delay_ns(1));
+    let [up, down] = [0, 1].map(|index| direction(&layers[index], &before[index], rtt_ns, traces));
+    Ok([up?, down?])
 }
 
-fn direction(layer: &Layer, rtt_ns: u64, traces: Traces<'_>) -> Result<Direction, InputError> {
-    let delay_ns = layer.delay.as_ref().map_or(0, |delay| delay.value);
-    let rate = layer.rate.as_ref().map_or(Ok(LinkRate::Unlimited), |rate| resolve_rate(rate, traces))?;
+/// A direction with the keys of a layer on top of the values that it had before.
+fn direction(
+    layer: &Layer,
+    before: &Direction,
+    rtt_ns: u64,
+    traces: Traces<'_>,
+) -> Result<Direction, InputError> {
+    let delay_ns = layer.delay.as_ref().map_or(before.delay_ns, |delay| delay.value);
+    let rate =
+        layer.rate.as_ref().map_or_else(|| Ok(before.rate.clone()), |rate| resolve_rate(rate, traces))?;
     let queue = match &layer.queue {
         Some(queue) => resolve_queue(queue, rtt_ns, rate.mean_bits_per_s())?,
-        None => Queue::default(),
+        None => before.queue,
     };
+    check_delay(layer, before, delay_ns)?;
     if let Some(steps) = layer.delay_steps.as_ref().filter(|steps| steps.value.spread_ns > delay_ns) {
         return Err(steps.error("`spread` exceeds `delay`; write at most the delay of this direction"));
     }
@@ -126,17 +173,41 @@ fn direction(layer: &Layer, rtt_ns: u64, traces: Traces<'_>) -> Result<Direction
         ));
     }
     Ok(Direction {
-        outages: layer.outages.as_ref().map(|outages| outages.value),
-        loss: layer.loss.as_ref().map_or(Loss::None, |loss| loss.value),
-        lost_packets: layer.lose.as_ref().map_or(Vec::new(), |lose| lose.value.clone()),
-        duplicate_share: layer.duplicate.as_ref().map_or(0.0, |share| share.value),
+        outages: layer.outages.as_ref().map_or(before.outages, |outages| Some(outages.value)),
+        loss: layer.loss.as_ref().map_or(before.loss, |loss| loss.value),
+        lost_packets: layer
+            .lose
+            .as_ref()
+            .map_or_else(|| before.lost_packets.clone(), |lose| lose.value.clone()),
+        udp: layer.udp.as_ref().map_or(before.udp, |rule| rule.value),
+        duplicate_share: layer.duplicate.as_ref().map_or(before.duplicate_share, |share| share.value),
         queue,
         rate,
         delay_ns,
-        delay_steps: layer.delay_steps.as_ref().map(|steps| steps.value),
-        jitter: layer.jitter.as_ref().map_or(Ok(None), |jitter| resolve_jitter(jitter, delay_ns))?,
-        reorder: reorder.map(|reorder| reorder.value),
+        delay_steps: layer.delay_steps.as_ref().map_or(before.delay_steps, |steps| Some(steps.value)),
+        jitter: layer.jitter.as_ref().map_or(Ok(before.jitter), |jitter| resolve_jitter(jitter, delay_ns))?,
+        reorder: match &layer.reorder {
+            Some(_) => reorder.map(|reorder| reorder.value),
+            None => before.reorder,
+        },
     })
+}
+
+/// Refuses a new delay that is shorter than the variations that the direction had before.
+fn check_delay(layer: &Layer, before: &Direction, delay_ns: u64) -> Result<(), InputError> {
+    let Some(delay) = &layer.delay else { return Ok(()) };
+    let jitter_ns = before.jitter.filter(|_| layer.jitter.is_none()).map(|jitter| jitter.spread_ns);
+    let steps_ns = before.delay_steps.filter(|_| layer.delay_steps.is_none()).map(|steps| steps.spread_ns);
+    for (key, spread_ns) in [("jitter", jitter_ns), ("delay_steps", steps_ns)] {
+        if let Some(spread_ns) = spread_ns.filter(|spread_ns| *spread_ns > delay_ns) {
+            return Err(delay.error(format!(
+                "the delay of {} is below the network's `{key}` of {}; write a longer delay, or another `{key}`",
+                format_ns(delay_ns),
+                format_ns(spread_ns)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Option<Jitter>, InputError> {
@@ -216,6 +287,13 @@ fn resolve_queue(
     let limit = match limit.value {
         Limit::Packets(packets) => QueueLimit::Packets(packets),
         Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+        Limit::Time(ns) => {
+            let rate = rate_bits_per_s.ok_or_else(|| {
+                limit.error("a queue as a duration requires a `rate`; add one, or use another unit")
+            })?;
+            let bytes = u128::from(rate) * u128::from(ns) / u128::from(NANOS_PER_S) / BITS_PER_BYTE;
+            QueueLimit::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(FULL_FRAME_BYTES))
+        }
         Limit::Product(factor) => {
             let rate = rate_bits_per_s.ok_or_else(|| {
                 limit.error("a queue in `bdp` requires a `rate`; add one, or use another unit")
@@ -238,9 +316,7 @@ fn refuse_idle_queue(written: &NetworkFile, base: &[Layer; 2]) -> Result<(), Inp
     };
     let queue = base.iter().find_map(|layer| layer.queue.as_ref());
     match queue {
-        Some(queue) if written.timeline.is_empty() && !base.iter().any(fills) => {
-            Err(queue.error("`queue` requires a `rate`; add one, because otherwise nothing waits"))
-        }
+        Some(queue) if written.timeline.is_empty() && !base.iter().any(fills) => Err(queue.error(IDLE_QUEUE)),
         _ => Ok(()),
     }
 }

@@ -316,3 +316,74 @@ fn a_resolved_network_survives_json() {
     let json = serde_json::to_string(&network).unwrap();
     assert_eq!(serde_json::from_str::<Network>(&json).unwrap(), network);
 }
+
+#[test]
+fn a_queue_is_a_time_at_the_rate() {
+    assert_eq!(down("rate = '10Mbit/s'\nqueue = '100ms'").queue, Queue::bytes(125_000));
+    assert_eq!(down("rate = '10kbit/s'\nqueue = { limit = '1ms' }").queue, Queue::bytes(FULL_FRAME_BYTES));
+    assert_fault("queue = { limit = '1s' }\n[[timeline]]\nat = '1s'\nrate = '1Mbit/s'", "requires a `rate`");
+    assert_fault("rate = '1Mbit/s'\nqueue = '0s'", "`0s` is not a queue");
+}
+
+#[test]
+fn udp_is_open_blocked_or_limited() {
+    let rule = |text: &str| down(text).udp;
+    assert_eq!(
+        (rule(""), rule("udp = 'open'"), rule("udp = 'blocked'")),
+        (None, None, Some(UdpRule::Blocked))
+    );
+    let policed = |bits_per_s, burst_bytes| Some(UdpRule::Policed { bits_per_s, burst_bytes });
+    assert_eq!(rule("udp = '8Mbit/s'"), policed(8_000_000, 50_000));
+    assert_eq!(rule("udp = '80kbit/s'"), policed(80_000, 15_140));
+    assert_eq!(rule("udp = { rate = '8Mbit/s', burst = '2kB' }"), policed(8_000_000, 2000));
+    assert_eq!(rule("udp = 'blocked'\n[down]\nudp = 'open'"), None);
+    assert_eq!(describe(&parse("udp = 'blocked'").unwrap()), "RTT 0 ns, no rate limit, UDP blocked");
+    assert_fault("udp = 'closed'", "`udp`: `closed` is not a rate");
+    assert_fault("udp = '0bit/s'", "0 is too low; write a rate above 0, or `blocked`");
+    assert_fault("udp = { burst = '2kB' }", "has no `rate`");
+    assert!(parse("udp = 'blocked'").unwrap().is_impaired());
+    assert!(!parse("udp = 'blocked'").unwrap().certain().is_impaired(), "probes are UDP");
+    let unsupported = kernel::check(&parse("udp = 'blocked'").unwrap(), 1500).unwrap_err();
+    assert_eq!(unsupported.key, "up.udp");
+}
+
+#[test]
+fn a_rebinding_is_an_event_of_the_timeline() {
+    let network = parse("[[timeline]]\nat = '2s'\nrebinding = true").unwrap();
+    assert!(network.timeline[0].rebinding && !network.timeline[0].handover && network.is_impaired());
+    assert_fault("[[timeline]]\nat = '2s'\nfor = '1s'\nrebinding = true", "`for` excludes `rebinding`");
+}
+
+fn changed(lines: &str, keys: &[(&str, &str)]) -> Result<Network, String> {
+    let keys: Vec<_> = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    parse(lines).unwrap().changed(&keys, &trace)
+}
+
+#[test]
+fn single_keys_change_a_network() {
+    let lines = "rtt = '40ms'\nrate = '10Mbit/s'\njitter = '4ms'\n[[timeline]]\nat = '1s'\nloss = '2%'";
+    let found =
+        changed(lines, &[("rtt", "80ms"), ("queue", "100ms"), ("up", "{ rate = '1Mbit/s' }")]).unwrap();
+    assert_eq!((found.rtt_ns(), found.down.queue), (80 * MS, Queue::bytes(125_000)));
+    assert_eq!(found.up.queue, Queue::bytes(12_500), "each direction at its own rate");
+    assert_eq!(found.up.jitter, parse(lines).unwrap().up.jitter, "the rest stays");
+    let later = &found.timeline[0];
+    assert_eq!((later.down.delay_ns, later.down.loss), (40 * MS, Loss::Independent { share: 0.02 }));
+    assert_eq!(changed("rtt = '40ms'\nloss = '1%'", &[]), parse("rtt = '40ms'\nloss = '1%'"));
+    assert_eq!(changed("loss = '1%'", &[("loss", "0%")]).unwrap().up.loss, Loss::None);
+    for (keys, expected) in [
+        (&[("rtt", "40")][..], "`40` is not a duration"),
+        (&[("rtt", "2ms")], "the delay of 1 ms is below the network's `jitter` of 4 ms"),
+        (&[("speed", "2ms")], "`speed` is not a key"),
+        (&[("rate", "unlimited"), ("queue", "1bdp")], "requires a `rate`"),
+        (&[("loss", "{ share = '1%'")], ""),
+        (&[("rtt", "1ms\" }")], "is not a duration"),
+    ] {
+        let found = changed(lines, keys).unwrap_err();
+        assert!(found.contains(expected), "{found}");
+    }
+    assert!(changed("", &[("queue", "10 packets")]).unwrap_err().contains("`queue` requires a `rate`"));
+    let codel = changed(lines, &[("queue", "{ discipline = 'codel' }")]).unwrap();
+    assert!(parse(lines).unwrap().check_live_change(&codel).is_err());
+    assert!(codel.check_live_change(&codel).is_ok());
+}

@@ -2,7 +2,7 @@
 
 use super::{
     Direction, Discipline, Distribution, Jitter, LinkRate, Loss, Network, Order, OutagePackets, OutageTimes,
-    QueueLimit,
+    QueueLimit, UdpRule,
 };
 use crate::number::float;
 use crate::units::{self, format_ns};
@@ -93,6 +93,13 @@ fn chances(direction: &Direction) -> Vec<String> {
             .map(|(first, last)| (last - first).saturating_add(1))
             .fold(0, u64::saturating_add);
         parts.push(format!("{packets} chosen packets lost"));
+    }
+    match direction.udp {
+        None => {}
+        Some(UdpRule::Blocked) => parts.push("UDP blocked".to_owned()),
+        Some(UdpRule::Policed { bits_per_s, .. }) => {
+            parts.push(format!("UDP limited to {}", units::format_rate(float(bits_per_s))));
+        }
     }
     if direction.duplicate_share > 0.0 {
         parts.push(format!("{} twice", percent(direction.duplicate_share)));

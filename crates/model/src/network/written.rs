@@ -2,10 +2,10 @@
 
 mod forms;
 
-use super::{DelaySteps, Distribution, Loss, Outages, Reorder, Variation};
-use crate::error::{InputError, Source};
+use super::{DelaySteps, Distribution, Loss, Network, Outages, Reorder, UdpRule, Variation, resolve};
+use crate::error::{DataFile, InputError, Source};
 use crate::keys;
-use crate::reader::{Key, Placed, Table, TableKeys, read_file};
+use crate::reader::{Form, Key, Placed, Table, TableKeys, read_file};
 use crate::units;
 
 /// Keys of the file alone.
@@ -14,6 +14,10 @@ const ROOT_KEYS: &[Key] = keys! {
     "source", "text", "required", r#""ping, 100 probes, 2024; the queue is a guess""#,
         "The source of the values, and which of them are a guess.";
     "timeline", "tables `[[timeline]]`", "none", "", "Changes during the run; see below.";
+};
+/// Keys of a network in the table of a study alone.
+const INLINE_KEYS: &[Key] = keys! {
+    "name", "text", "its keys and values", r#""office""#, "The name of the level in tables and figures.";
 };
 /// Keys of the file and of a change.
 const BOTH_DIRECTIONS: &[Key] = keys! {
@@ -31,9 +35,11 @@ const DIRECTION_KEYS: &[Key] = keys! {
         "Variation of the delay; [networks.md](networks.md#delay-and-jitter) has the keys of the table.";
     "rate", "rate or table", "`\"unlimited\"`", r#""50Mbit/s""#,
         "Rate of the link, over whole Ethernet frames without checksum; above 0.";
-    "queue", "packets, size, bandwidth-delay products, or table", "`\"1000 packets\"`", r#""100 packets""#,
-        "The queue before the rate, such as `\"64kB\"` or `\"1bdp\"`; it requires a `rate`.";
+    "queue", "packets, size, duration, bandwidth-delay products, or table", "`\"1000 packets\"`", r#""100 packets""#,
+        "The queue before the rate, such as `\"64kB\"`, `\"100ms\"` or `\"1bdp\"`; it requires a `rate`.";
     "loss", "share or table", "`\"0%\"`", r#""0.5%""#, "Random loss.";
+    "udp", "text, rate or table", "`\"open\"`", r#""blocked""#,
+        "`blocked` drops UDP, and with it QUIC; a rate drops what exceeds it. TCP passes.";
     "duplicate", "share", "`\"0%\"`", r#""0.1%""#, "Share of packets that arrive twice.";
     "reorder", "share or table", "none", r#""1%""#, "Share of packets that skip the delay; it requires a `delay`.";
 };
@@ -50,11 +56,14 @@ const TIMELINE_KEYS: &[Key] = keys! {
     "at", "duration", "required", r#""12s""#, "The instant, from the start of the run.";
     "for", "duration", "for good", r#""2s""#, "How long the change lasts. Excludes `handover`.";
     "handover", "boolean", "`false`", "true", "The client's address changes, as when a phone leaves Wi-Fi.";
+    "rebinding", "boolean", "`false`", "true",
+        "A NAT at the client's end forgets its mappings: all connections get new ports.";
 };
 
 /// Every table of a network file.
 pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "the network", keys: ROOT_KEYS },
+    TableKeys { table: "the network in a study's matrix", keys: INLINE_KEYS },
     TableKeys { table: "the network and [[timeline]]", keys: BOTH_DIRECTIONS },
     TableKeys { table: "the network, [[timeline]], [up] and [down]", keys: DIRECTION_KEYS },
     TableKeys { table: "the network, [up] and [down]", keys: STEADY_KEYS },
@@ -67,6 +76,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "rate.drift", keys: forms::DRIFT_KEYS },
     TableKeys { table: "queue", keys: forms::QUEUE_KEYS },
     TableKeys { table: "loss", keys: forms::LOSS_KEYS },
+    TableKeys { table: "udp", keys: forms::UDP_KEYS },
     TableKeys { table: "reorder", keys: forms::REORDER_KEYS },
     TableKeys { table: "outages", keys: forms::OUTAGES_KEYS },
 ];
@@ -75,6 +85,7 @@ pub const KEYS: &[TableKeys] = &[
 pub(super) type Stretches = Vec<(u64, u64)>;
 
 /// A file.
+#[derive(Clone, Debug)]
 pub(super) struct NetworkFile {
     pub(super) title: String,
     pub(super) source: String,
@@ -83,6 +94,7 @@ pub(super) struct NetworkFile {
 }
 
 /// Keys of both directions together, and of each.
+#[derive(Clone, Debug)]
 pub(super) struct Directions {
     pub(super) rtt: Option<Placed<u64>>,
     pub(super) common: Layer,
@@ -91,15 +103,17 @@ pub(super) struct Directions {
 }
 
 /// One `[[timeline]]`.
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) at: Placed<u64>,
     pub(super) lasts: Option<Placed<u64>>,
     pub(super) handover: bool,
+    pub(super) rebinding: bool,
     pub(super) both: Directions,
 }
 
 /// Keys of a direction; a missing one is inherited from the layer below.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) delay: Option<Placed<u64>>,
     pub(super) delay_steps: Option<Placed<DelaySteps>>,
@@ -108,6 +122,7 @@ pub(super) struct Layer {
     pub(super) queue: Option<Placed<Queue>>,
     pub(super) loss: Option<Placed<Loss>>,
     pub(super) lose: Option<Placed<Stretches>>,
+    pub(super) udp: Option<Placed<Option<UdpRule>>>,
     pub(super) duplicate: Option<Placed<f64>>,
     pub(super) reorder: Option<Placed<Reorder>>,
     pub(super) outages: Option<Placed<Outages>>,
@@ -130,6 +145,7 @@ impl Layer {
             },
             loss: above.loss.or(below.loss),
             lose: above.lose.or(below.lose),
+            udp: above.udp.or(below.udp),
             duplicate: above.duplicate.or(below.duplicate),
             reorder: above.reorder.or(below.reorder),
             outages: above.outages.or(below.outages),
@@ -144,26 +160,27 @@ impl Layer {
             && self.queue.is_none()
             && self.loss.is_none()
             && self.lose.is_none()
+            && self.udp.is_none()
             && self.duplicate.is_none()
             && self.reorder.is_none()
             && self.outages.is_none()
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Jitter {
     pub(super) spread_ns: u64,
     pub(super) distribution: Distribution,
     pub(super) order: Order,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Order {
     Kept { correlation: Option<Placed<u64>> },
     Free { correlation: f64 },
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Rate {
     Unlimited,
     Constant(u64),
@@ -172,7 +189,7 @@ pub(super) enum Rate {
     Csv { file: String, repeat_ns: Option<u64> },
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub(super) limit: Option<Placed<Limit>>,
     pub(super) discipline: Option<super::Discipline>,
@@ -184,10 +201,12 @@ impl Queue {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
+    /// What the link sends in this many nanoseconds.
+    Time(u64),
     /// A multiple of the bandwidth-delay product.
     Product(f64),
 }
@@ -204,23 +223,104 @@ pub(super) fn read(source: Source<'_>) -> Result<NetworkFile, InputError> {
     })
 }
 
+/// The line of a file with this key: a table or a list as it is, anything else as a text.
+pub(super) fn line(key: &str, value: &str) -> String {
+    match value.trim_start().chars().next() {
+        Some('{' | '[') => format!("{key} = {value}\n"),
+        _ => format!("{key} = {}\n", toml::Value::from(value)),
+    }
+}
+
+/// Keys without a file, such as those of the command line.
+pub(super) fn read_keys(source: Source<'_>) -> Result<Directions, InputError> {
+    let keys = BOTH_DIRECTIONS.iter().chain(DIRECTION_KEYS).chain(STEADY_KEYS);
+    read_file(source, "the network", keys, |root| directions(root, STEADY_KEYS))
+}
+
+/// A network in the table of another file, such as a level of a study's matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct InlineNetwork {
+    /// The name that refers to it: the table's `name`, or one made of its keys and values.
+    pub(crate) name: Placed<String>,
+    written: NetworkFile,
+}
+
+impl InlineNetwork {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// The place of an unknown key, a bad unit or a contradiction.
+    pub(crate) fn read(table: Table<'_>) -> Result<InlineNetwork, InputError> {
+        let keys = INLINE_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(STEADY_KEYS);
+        let table = table.with_keys(keys)?;
+        let name = match table.text("name")? {
+            Some(name) => name,
+            None => table.here(automatic_name(&table)?),
+        };
+        let written = NetworkFile {
+            title: name.value.clone(),
+            source: "the study".to_owned(),
+            base: directions(&table, STEADY_KEYS)?,
+            timeline: Vec::new(),
+        };
+        Ok(InlineNetwork { name, written })
+    }
+
+    /// The network itself.
+    ///
+    /// # Errors
+    /// The place of a contradiction, or of a trace's fault.
+    pub(crate) fn resolve(
+        &self,
+        traces: &dyn Fn(&str) -> Result<DataFile, String>,
+    ) -> Result<Network, InputError> {
+        resolve::resolve(&self.name.value, &self.written, traces)
+    }
+}
+
+/// Such as `rtt-20ms-loss-1%`; only texts can be part of it.
+fn automatic_name(table: &Table<'_>) -> Result<String, InputError> {
+    let mut parts = Vec::new();
+    for key in table.keys() {
+        match table.form(&key.value)? {
+            Some(Form::Text(text)) => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '%');
+                parts.push(key.value);
+                parts.push(text.value.chars().filter(|c| plain(*c)).collect());
+            }
+            _ => {
+                return Err(key.error(format!(
+                    "a network with the table `{}` needs a name; add `name = \"…\"`",
+                    key.value
+                )));
+            }
+        }
+    }
+    if parts.is_empty() {
+        return Err(table.error("the network is empty; write a key, such as `{ rtt = \"20ms\" }`"));
+    }
+    Ok(parts.join("-"))
+}
+
 fn entry(table: Table<'_>) -> Result<Entry, InputError> {
     let keys = TIMELINE_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(CHANGE_KEYS);
     let table = table.with_keys(keys)?;
     let at = table.required("at", |table, key| table.parsed(key, units::parse_duration_ns))?;
     let lasts = table.duration_above_zero("for")?;
-    let handover = table.flag("handover")?;
+    let (handover, rebinding) = (table.flag("handover")?, table.flag("rebinding")?);
     let both = directions(&table, CHANGE_KEYS)?;
-    if let Some(lasts) = lasts.as_ref().filter(|_| handover) {
-        return Err(
-            lasts.error("`for` excludes `handover`; write a second entry, because the new address stays")
-        );
+    if let Some(lasts) = lasts.as_ref().filter(|_| handover || rebinding) {
+        let problem = match handover {
+            true => "`for` excludes `handover`; write a second entry, because the new address stays",
+            false => "`for` excludes `rebinding`; write a second entry, because the new ports stay",
+        };
+        return Err(lasts.error(problem));
     }
     let is_empty = both.common.is_empty() && both.up.is_empty() && both.down.is_empty() && both.rtt.is_none();
-    if is_empty && !handover {
+    if is_empty && !handover && !rebinding {
         return Err(table.error("[[timeline]] changes nothing; add a change, such as `rate = \"1Mbit/s\"`"));
     }
-    Ok(Entry { at, lasts, handover, both })
+    Ok(Entry { at, lasts, handover, rebinding, both })
 }
 
 fn directions(table: &Table<'_>, keys: &'static [Key]) -> Result<Directions, InputError> {
@@ -251,6 +351,7 @@ fn layer(table: &Table<'_>) -> Result<Layer, InputError> {
         queue: forms::queue(table)?,
         loss: forms::loss(table)?,
         lose: forms::lose(table)?,
+        udp: forms::udp(table)?,
         duplicate: table.parsed("duplicate", units::parse_share)?,
         reorder: forms::reorder(table)?,
         outages: forms::outages(table)?,

@@ -4,8 +4,8 @@
 use crate::error::InputError;
 use crate::keys;
 use crate::pins::bounds::{
-    LEAST_CONNECTION_WINDOW_BYTES, LEAST_DATAGRAM_BYTES, LEAST_FRAME_BYTES, MOST_FRAME_BYTES, MOST_MTU_BYTES,
-    MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
+    DATAGRAM_HEADER_BYTES, LEAST_CONNECTION_WINDOW_BYTES, LEAST_DATAGRAM_BYTES, LEAST_FRAME_BYTES,
+    LEAST_MTU_BYTES, MOST_FRAME_BYTES, MOST_MTU_BYTES, MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
 };
 use crate::pins::{Http2Pins, Http3Pins, Pins, TlsVersion};
 use crate::plan::NamedWorkload;
@@ -42,10 +42,6 @@ pub(super) const HTTP3_KEYS: &[Key] = keys! {
     "qpack_table", "size", "`\"0B\"`", r#""4KiB""#, "QPACK's dynamic table, 0 B (none) to 16 MiB.";
 };
 
-/// IPv6 asks this much of every link (RFC 8200, section 5).
-const LEAST_MTU_BYTES: u32 = 1280;
-/// Headers of IPv6 and UDP, the larger of the two families.
-const DATAGRAM_HEADER_BYTES: u32 = 48;
 const MOST_INITIAL_WINDOW_PACKETS: u32 = 1000;
 const MOST_HTTP1_CONNECTIONS: u32 = 1000;
 

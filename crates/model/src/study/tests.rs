@@ -1351,3 +1351,35 @@ fn faults_of_what_others_published() {
         assert_eq!(error, format!("s.toml:{}:{expected}", begin + line), "{entry}");
     }
 }
+
+#[test]
+fn networks_can_be_written_in_the_matrix() {
+    let plan = |network: &str| {
+        let text =
+            QUICK.replacen("network = [\"lan\", \"north-carolina\"]", &format!("network = {network}"), 1);
+        assert_ne!(text, QUICK);
+        Study::parse("quick", Source { file: "quick.toml", text: &text }, &[], &TestLibrary)
+            .map_err(|error| error.to_string())
+    };
+    let found = plan(
+        "[\"lan\", { rtt = \"20ms\", loss = \"1%\" }, { name = \"office\", udp = \"blocked\", up = { delay = \"2ms\" } }]",
+    )
+    .unwrap();
+    let names: Vec<&str> = found.networks.iter().map(|network| network.name.as_str()).collect();
+    assert_eq!(names, ["lan", "rtt-20ms-loss-1%", "office"]);
+    assert_eq!(found.networks[1].rtt_ns(), 20_000_000);
+    assert!(found.networks[2].up.udp.is_some() && found.networks[2].up.delay_ns == 2_000_000);
+    for (network, expected) in [
+        ("[{ rtt = \"20\" }]", "`rtt`: `20` is not a duration"),
+        ("[{ rt = \"20ms\" }]", "did you mean `rtt`?"),
+        ("[{ up = { delay = \"2ms\" } }]", "needs a name; add `name = \"…\"`"),
+        ("[{}]", "the network is empty"),
+        ("[{ name = \"lan\", rtt = \"2ms\" }]", "there is a network file `lan`"),
+        ("[{ rtt = \"2ms\" }, { rtt = \"2ms\" }]", "appears twice"),
+        ("[]", "`network` is an empty list"),
+        ("[7]", "strings and tables only"),
+    ] {
+        let error = plan(network).unwrap_err();
+        assert!(error.contains(expected), "{network}: {error}");
+    }
+}

@@ -82,8 +82,10 @@ pub(super) fn resolve(
     let chosen = match &study.topology {
         Some(chosen) if !is_plain_pair(&chosen) => chosen,
         _ => {
-            let networks: Vec<Network> =
-                levels.iter().map(|level| resolve_network(level, library)).collect::<Result<_, _>>()?;
+            let networks: Vec<Network> = levels
+                .iter()
+                .map(|level| resolve_network(study, level, library))
+                .collect::<Result<_, _>>()?;
             let pair = PlannedTopology::default();
             return Ok((if has_back { pair_with_back(pair, &networks) } else { pair }, networks));
         }
@@ -97,7 +99,7 @@ pub(super) fn resolve(
         Some(link) => Some(known_link(&topology, link)?),
         None => only_link(&topology),
     };
-    let built = levels.iter().map(|level| with_network(&topology, link.as_deref(), level, library));
+    let built = levels.iter().map(|level| with_network(study, &topology, link.as_deref(), level, library));
     let built: Vec<Topology> = built.collect::<Result<_, _>>()?;
     let networks = built.iter().zip(levels).map(|(topology, level)| topology.route_network(&level.value));
     let networks = networks.collect();
@@ -113,8 +115,20 @@ pub(super) fn resolve(
     Ok((planned, networks))
 }
 
-/// The network of a level, from its file.
-fn resolve_network(level: &Placed<String>, library: &impl Library) -> Result<Network, InputError> {
+/// The network of a level, from the study or from its file.
+fn resolve_network(
+    study: &Study,
+    level: &Placed<String>,
+    library: &impl Library,
+) -> Result<Network, InputError> {
+    if let Some(inline) = study.networks.iter().find(|network| network.name.value == level.value) {
+        if library.networks().contains(&level.value) {
+            return Err(inline
+                .name
+                .error(format!("there is a network file `{}`; choose another name", level.value)));
+        }
+        return inline.resolve(&|trace| library.trace(trace));
+    }
     check_name(level, "", "a network", &library.networks())?;
     let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
     Network::parse_with(&level.value, file.source(), &|trace| library.trace(trace))
@@ -170,7 +184,7 @@ fn base(
     }
     let file = library.topology(&name.value).map_err(|problem| name.error(problem))?;
     let network = |network: &str| {
-        resolve_network(&Placed { value: network.to_owned(), place: name.place.clone() }, library)
+        resolve_network(study, &Placed { value: network.to_owned(), place: name.place.clone() }, library)
     };
     let mut topology = Topology::parse(&name.value, file.source(), &library.networks(), &network)?;
     let client = node(&topology, name, "client", chosen.client.as_ref(), topology.client)?;
@@ -253,6 +267,7 @@ fn node(
 
 /// The topology with a level's network in its place.
 fn with_network(
+    study: &Study,
     topology: &Topology,
     link: Option<&str>,
     level: &Placed<String>,
@@ -271,7 +286,7 @@ fn with_network(
             names.join(", ")
         )));
     };
-    let network = resolve_network(level, library)?;
+    let network = resolve_network(study, level, library)?;
     topology.replace_network(Some(link), &network).map_err(|problem| level.error(problem))?;
     topology.address_changes().map_err(|error| level.error(error.problem))?;
     Ok(topology)

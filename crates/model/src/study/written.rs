@@ -9,7 +9,8 @@ use super::{
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
-use crate::reader::{Key, Placed, Table, TableKeys, parse};
+use crate::network::InlineNetwork;
+use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys, parse};
 use crate::workload::{Workload, WorkloadKind};
 use crate::{keys, units};
 
@@ -55,7 +56,8 @@ const STUDY_KEYS: &[Key] = keys! {
 const MATRIX_KEYS: &[Key] = keys! {
     "variant", "list of texts", "required", r#"["h1s", "h2", "h3"]"#, "`h1`, `h1s`, `h2c`, `h2`, `h3`.";
     "server", "list of texts", "required", r#"["origin"]"#, "Names of servers, or of `[server.NAME]` tables.";
-    "network", "list of texts", "required", r#"["lan", "tram"]"#, "Names of networks, or [`own`](#topology).";
+    "network", "list of texts or tables", "required", r#"["lan", "tram"]"#,
+        "Names of networks, tables with their keys such as `{ rtt = \"20ms\", loss = \"1%\" }`, or [`own`](#topology).";
     "workload", "list of texts", "required", r#"["front"]"#, "Names of `[workload.NAME]` tables.";
     "client", "list of texts", "`h123`, and not a factor", r#"["h123", "h2load"]"#,
         "`h123`, and names of [external clients](clients.md).";
@@ -133,7 +135,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         return Err(margin.error(problem));
     }
     let runs = root.required("runs", |root, key| root.integer(key, RUNS))?;
-    let matrix = read_matrix(root)?;
+    let (matrix, networks) = read_matrix(root)?;
     let workloads = read_workloads(root)?;
     let in_file = |kind: FactorKind| {
         let factor = matrix.value.iter().find(|factor| factor.kind == kind)?;
@@ -161,6 +163,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         monitor: monitor.map_or_else(MonitorRate::default, |monitor| monitor.value),
         topology: topology::read(root)?,
         matrix,
+        networks,
         backends: None,
         workloads,
         servers,
@@ -193,7 +196,8 @@ fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
     }
 }
 
-fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
+/// The factors, and the networks that it describes itself.
+fn read_matrix(root: &Table<'_>) -> Result<(Placed<Vec<Factor>>, Vec<InlineNetwork>), InputError> {
     let table = root.required("matrix", Table::table)?;
     if let Some(key) = table.keys().find(|key| key.value == FactorKind::Backend.name()) {
         let problem = "`[matrix]` has no factor `backend`; write `backends = [\"user-space\", \"netem\"]` \
@@ -202,14 +206,35 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
     }
     let table = table.with_keys(MATRIX_KEYS)?;
     for key in MATRIX_KEYS.iter().filter(|key| key.default == "required") {
-        table.required(key.name, Table::strings)?;
+        table.required(key.name, Table::forms)?;
     }
-    let mut factors = Vec::new();
+    let (mut factors, mut networks) = (Vec::new(), Vec::new());
     for key in table.keys() {
-        let levels = table.required(&key.value, Table::some_strings)?;
+        let levels = match key.value == FactorKind::Network.name() {
+            true => read_networks(&table, &mut networks)?,
+            false => table.required(&key.value, Table::some_strings)?,
+        };
         factors.push(Factor { kind: key.map(|name| FactorKind::from_name(&name))?.value, levels });
     }
-    Ok(table.here(factors))
+    Ok((table.here(factors), networks))
+}
+
+/// The names of the networks in the matrix; those with a table of their own are added to `networks`.
+fn read_networks(table: &Table<'_>, networks: &mut Vec<InlineNetwork>) -> Result<PlacedStrings, InputError> {
+    let forms = table.required(FactorKind::Network.name(), Table::forms)?;
+    let mut names = Vec::new();
+    for form in forms.value {
+        names.push(match form {
+            Form::Text(name) => name,
+            Form::Table(table) => {
+                let network = InlineNetwork::read(table)?;
+                let name = network.name.clone();
+                networks.push(network);
+                name
+            }
+        });
+    }
+    Ok(Placed { value: names, place: forms.place })
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::subnet::first_of;
 use super::{Role, Route, Topology};
-use crate::network::{Direction, LinkRate, Loss, Network};
+use crate::network::{Direction, LinkRate, Loss, Network, UdpRule};
 use crate::plan::PlannedTopology;
 
 /// One link on the route from the client to the server.
@@ -155,6 +155,7 @@ fn chained<'a>(directions: impl Iterator<Item = &'a Direction>) -> Direction {
     let mut least_bits_per_s: Option<u64> = None;
     for direction in directions {
         all.delay_ns += direction.delay_ns;
+        all.udp = stricter(all.udp, direction.udp);
         passed_share *= 1.0 - direction.loss.mean_share();
         if let Some(bits_per_s) = direction.rate.mean_bits_per_s()
             && least_bits_per_s.is_none_or(|least| bits_per_s < least)
@@ -168,4 +169,16 @@ fn chained<'a>(directions: impl Iterator<Item = &'a Direction>) -> Direction {
         all.loss = Loss::Independent { share: 1.0 - passed_share };
     }
     all
+}
+
+/// The rule that lets less UDP pass.
+fn stricter(one: Option<UdpRule>, other: Option<UdpRule>) -> Option<UdpRule> {
+    match (one, other) {
+        (None, rule) | (rule, None) => rule,
+        (Some(UdpRule::Blocked), _) | (_, Some(UdpRule::Blocked)) => Some(UdpRule::Blocked),
+        (
+            Some(one @ UdpRule::Policed { bits_per_s, .. }),
+            Some(other @ UdpRule::Policed { bits_per_s: rate, .. }),
+        ) => Some(if bits_per_s <= rate { one } else { other }),
+    }
 }

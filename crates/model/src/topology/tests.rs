@@ -245,6 +245,7 @@ fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
             up: crate::network::Direction::default(),
             down: crate::network::Direction::default(),
             handover: true,
+            rebinding: false,
         };
         Network { name: "x".to_owned(), timeline: (1..=count).map(change).collect(), ..Network::default() }
     };

@@ -2,11 +2,12 @@
 
 use model::network::{
     Change, Codel, DelaySteps, Discipline, Distribution, Jitter, LinkRate, Loss, Opportunities, Order,
-    OutagePackets, OutageTimes, Outages, Queue, QueueLimit, RateSteps, Reorder, Variation,
+    OutagePackets, OutageTimes, Outages, Queue, QueueLimit, RateSteps, Reorder, UdpRule, Variation,
 };
 use proptest::prelude::*;
 
 use super::*;
+use crate::packet::Frame;
 
 const MS: u64 = 1_000_000;
 
@@ -60,7 +61,13 @@ fn rate_serialises_and_delay_follows() {
 fn a_change_releases_packets_that_wait_for_a_stalled_link() {
     let outages = Some(Outages { packets: OutagePackets::Wait, times: OutageTimes::Always });
     let still = Direction { outages, ..Direction::default() };
-    let over = Change { at_ns: 400 * MS, up: still.clone(), down: Direction::default(), handover: false };
+    let over = Change {
+        at_ns: 400 * MS,
+        up: still.clone(),
+        down: Direction::default(),
+        handover: false,
+        rebinding: false,
+    };
     let network = Network { down: still, timeline: vec![over], ..Network::default() };
     let mut path: Path<u64> =
         Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), 0);
@@ -181,7 +188,8 @@ fn a_reordered_packet_skips_the_delay() {
 #[test]
 fn an_outage_loses_or_holds() {
     let outages = |packets| Some(Outages { packets, times: OutageTimes::Always });
-    let change = |at_ns, down| Change { at_ns, up: Direction::default(), down, handover: false };
+    let change =
+        |at_ns, down| Change { at_ns, up: Direction::default(), down, handover: false, rebinding: false };
     let base = Direction { delay_ns: 5 * MS, ..Direction::default() };
     let run = |packets| {
         let out = Direction { outages: outages(packets), ..base.clone() };
@@ -201,7 +209,8 @@ fn an_outage_loses_or_holds() {
 
 #[test]
 fn the_timeline_changes_the_path() {
-    let change = |at_ns, down| Change { at_ns, up: Direction::default(), down, handover: false };
+    let change =
+        |at_ns, down| Change { at_ns, up: Direction::default(), down, handover: false, rebinding: false };
     let fast = limited(10 * MS, 10_000_000, Queue::packets(100));
     let slow = limited(2 * MS, 1_000_000, Queue::packets(2));
     let timeline = vec![change(100 * MS, slow), change(200 * MS, fast.clone())];
@@ -277,6 +286,7 @@ fn any_direction() -> impl Strategy<Value = Direction> {
             outages,
             loss,
             lost_packets: vec![(3, 4)],
+            udp: None,
             duplicate_share,
             queue,
             rate,
@@ -301,6 +311,7 @@ fn any_network() -> impl Strategy<Value = Network> {
             up: Direction::default(),
             down: with_discipline(direction),
             handover: false,
+            rebinding: false,
         });
         Network { down: directions[0].clone(), timeline: timeline.collect(), ..Network::default() }
     })
@@ -422,4 +433,55 @@ proptest! {
         let twice = run(&Direction { duplicate_share: 0.5, ..unlimited });
         prop_assert!(twice.keys().eq(all.keys()));
     }
+}
+
+/// A frame over IPv4 of this protocol and length.
+fn frame(protocol: u8, length_bytes: usize) -> Frame {
+    let mut bytes = vec![0; length_bytes];
+    bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+    bytes[23] = protocol;
+    Frame(bytes)
+}
+
+#[test]
+fn a_middlebox_stops_udp_alone() {
+    let blocked = Direction { udp: Some(UdpRule::Blocked), ..Direction::default() };
+    let mut path = Path::new(&blocked, Seeds::run(1, LinkDirection::Up));
+    assert_eq!(path.handle_packet(0, 100, frame(17, 100)), Fate::Lost(Cause::Middlebox));
+    assert_eq!(path.handle_packet(0, 100, frame(6, 100)), Fate::Queued);
+    assert_eq!(path.counters().lost_middlebox, 1);
+    let rule = UdpRule::Policed { bits_per_s: 8_000_000, burst_bytes: 2000 };
+    let mut path = Path::new(&Direction { udp: Some(rule), ..blocked }, Seeds::run(1, LinkDirection::Up));
+    for number in 0..100 {
+        path.handle_packet(number * MS / 4, 1000, frame(17, 1000));
+        path.handle_packet(number * MS / 4, 1000, frame(6, 1000));
+    }
+    // The burst of 2 frames, and 1 frame a millisecond over 24.75 ms.
+    assert_eq!(path.counters().lost_middlebox, 100 - 26);
+}
+
+#[test]
+fn another_network_takes_over_while_packets_are_under_way() {
+    let at = |delay_ms: u64| Direction { delay_ns: delay_ms * MS, ..Direction::default() };
+    let network = |delay_ms: u64| Network { up: at(delay_ms), down: at(delay_ms), ..Network::default() };
+    let start_ns = 1000 * MS;
+    let mut path: Path<u64> =
+        Path::of_network(&network(50), LinkDirection::Up, Seeds::run(1, LinkDirection::Up), start_ns);
+    path.handle_packet(start_ns, 100, 1);
+    let mut next = network(80);
+    let change = |at_ms: u64, delay_ms: u64| Change {
+        at_ns: at_ms * MS,
+        up: at(delay_ms),
+        down: at(delay_ms),
+        handover: false,
+        rebinding: false,
+    };
+    next.timeline = vec![change(5, 90), change(500, 10)];
+    path.replace_network(start_ns + 10 * MS, &next, LinkDirection::Up);
+    path.handle_packet(start_ns + 9 * MS, 100, 2);
+    path.handle_packet(start_ns + 600 * MS, 100, 3);
+    let released = std::iter::from_fn(|| path.poll_release(u64::MAX));
+    let due: Vec<_> = released.map(|release| (release.packet, (release.due_ns - start_ns) / MS)).collect();
+    // The first keeps its delay, the second has that of its time after the start, the third that of the timeline.
+    assert_eq!(due, [(1, 50), (2, 100), (3, 610)]);
 }

@@ -123,6 +123,7 @@ macro_rules! direction_columns {
             lost_queue_count [$side.lost_queue] "frames dropped because the queue was full";
             lost_codel_count [$side.lost_codel] "frames dropped by CoDel";
             lost_overload_count [$side.lost_overload] "frames dropped because the emulator could not keep up: a fault";
+            lost_middlebox_count [$side.lost_middlebox] "frames dropped by the network's rule for UDP, or sent to ports that a NAT forgot";
             marked_count [$side.marked] "frames that CoDel marked (CE) instead of dropping them";
             duplicated_count [$side.duplicated] "copies of frames that the network made; null where not counted";
             reordered_count [$side.reordered] "frames that left after a frame that entered later; null where not counted";

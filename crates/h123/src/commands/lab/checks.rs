@@ -4,7 +4,7 @@ use anyhow::Result;
 use drive::Adapter;
 use model::plan::DIRECT;
 use model::topology::Role;
-use model::{Backend, Pins, Topology};
+use model::{Backend, Topology};
 
 use crate::commands::lab::servers::ServerChoice;
 use crate::exit::UsageError;
@@ -29,29 +29,32 @@ pub(crate) fn places(topology: Option<&Topology>, servers: &[(ServerChoice, Adap
     Ok(())
 }
 
+/// What the command line asks of the links.
+pub(crate) struct LinkOptions {
+    pub(crate) backend: Backend,
+    pub(crate) mtu_bytes: u32,
+    /// An option that has no meaning without an emulated link.
+    pub(crate) needs_links: Option<String>,
+    pub(crate) has_capture: bool,
+}
+
 /// Refuses what a backend cannot do, and networks and backends where nothing is emulated.
 ///
 /// # Errors
 /// A [`UsageError`] that names the option.
-pub(crate) fn backend(
-    backend: Backend,
-    has_networks: bool,
-    has_capture: bool,
-    topology: Option<&Topology>,
-) -> Result<()> {
-    if topology.is_none() && (backend != Backend::default() || has_networks) {
-        let option = if has_networks { "--network" } else { "--backend" };
+pub(crate) fn backend(options: &LinkOptions, topology: Option<&Topology>) -> Result<()> {
+    let LinkOptions { backend, mtu_bytes, needs_links, has_capture } = options;
+    if let (None, Some(option)) = (topology, needs_links) {
         let problem = format!(
             "{option} requires an emulated network, and `{DIRECT}` emulates none; choose a network or a topology such as `pair`"
         );
         return Err(UsageError(problem).into());
     }
-    let mtu_bytes = Pins::default().mtu_bytes;
     let links = topology.into_iter().flat_map(|topology| &topology.links);
     for network in links.filter_map(|link| link.network.as_ref()) {
-        let honoured = backend.check(network, mtu_bytes);
+        let honoured = backend.check(network, *mtu_bytes);
         honoured.map_err(|problem| UsageError(format!("--backend: {problem}")))?;
-        if has_capture && backend == Backend::Netem {
+        if *has_capture && *backend == Backend::Netem {
             let problem = "--pcap does not work with the backend netem, whose packets h123 does not see; use `--backend \
                            user-space`, or tcpdump in a node";
             return Err(UsageError(problem.to_owned()).into());

@@ -1,5 +1,6 @@
 //! The command that runs in a lab, and the signals that it receives.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -26,8 +27,16 @@ const SIGNALLED: i32 = 128;
 /// The user `nobody` of every Linux.
 const NOBODY: u32 = 65_534;
 
+/// The user's command.
+pub(super) fn program(words: &[OsString], is_user: bool) -> Program {
+    match words.split_first() {
+        Some((program, args)) if !is_user => Program::new(program).args(args.iter().cloned()),
+        _ => as_user().args(words.iter().cloned()),
+    }
+}
+
 /// Starts a program as an ordinary user in a new user namespace: the caller, or `nobody` if that is root.
-pub(super) fn as_user() -> Program {
+fn as_user() -> Program {
     let own = rustix::process::geteuid().as_raw();
     let (user, group) = if own == 0 { (NOBODY, NOBODY) } else { (own, rustix::process::getegid().as_raw()) };
     let map = [format!("--map-user={user}"), format!("--map-group={group}")];

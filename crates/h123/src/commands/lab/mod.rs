@@ -2,27 +2,33 @@
 
 mod checks;
 mod command;
+mod control;
 mod cross;
 mod link_text;
+mod network_keys;
 mod pcap;
+mod running;
 pub(crate) mod servers;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::Adapter;
-use lab::registry::{self, LabEntry, Registration};
-use lab::{Input, Lab, LabSpec, Node, Process, Program};
+use lab::registry::Registration;
+use lab::{Input, Lab, LabSpec, LinkSettings, Node, Process, Program};
+use model::pins::{CongestionControl, bounds};
 use model::plan::DIRECT;
 use model::topology::CrossTraffic;
-use model::{Backend, Pins, Topology};
+use model::{Backend, Pins, Topology, units};
 
 use crate::exit::{Exit, UsageError};
 
+use self::control::Control;
 use self::link_text::describe_link;
+use self::network_keys::{CUSTOM, NetworkKeys};
 use self::pcap::Pcap;
 use self::servers::{ServerChoice, ServerSetup, addresses_of};
 use crate::library::{network_of, topology_of};
@@ -49,6 +55,10 @@ Examples:
   h123 lab tokyo --node server -- ip address
   h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/'
   h123 lab sites --describe
+  h123 lab --rtt 50ms --rate 10Mbit/s --loss 1% --queue 100ms -- ping -c 3 server
+  h123 lab dsl --udp blocked --serve -- sh -c '$H123 load --variant h3 -n 1 --cacert $H123_CA https://server:8443/'
+  h123 lab --enter dsl server -- ss -tn
+  h123 lab --change dsl client-server --rtt 80ms
 
 Exit status: the command's; 128 plus the signal's number if a signal ended it; 127 if the command does not exist, 126 if \
 it cannot be executed; 1 if the lab failed, 2 for wrong usage"
@@ -58,7 +68,8 @@ pub(crate) struct LabArgs {
     /// path of its .toml file; or `direct`: this machine and its loopback
     ///
     /// Example: north-carolina
-    #[arg(required_unless_present_any = ["list", "clean"])]
+    #[arg(required_unless_present_any = ["list", "clean", "enter", "change", "rtt", "rate", "queue", "loss", "jitter",
+                                         "udp", "up", "down"])]
     name: Option<String>,
     /// The command and its arguments
     ///
@@ -95,11 +106,21 @@ pub(crate) struct LabArgs {
     /// Example: --dns 20ms
     #[arg(long, value_name = "RTT")]
     dns: Option<String>,
-    /// Random seed: decides which packets are lost
+    /// Random seed: decides which packets are lost [default: random, and printed if the network uses it]
     ///
     /// Example: --seed 7
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Fix TCP's congestion control of all nodes, and that of QUIC in the servers; programs cannot choose another
+    ///
+    /// Example: --congestion-control bbr
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<CongestionControl>,
+    /// Largest IP packet on every link, 1280B to 9000B [default: 1500B]
+    ///
+    /// Example: --mtu 1400B
+    #[arg(long, value_name = "SIZE")]
+    mtu: Option<String>,
     /// The emulator: `user-space` is the lab's own, `netem` the kernel's
     ///
     /// Example: --backend netem
@@ -128,6 +149,25 @@ pub(crate) struct LabArgs {
     /// Example: -q
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    keys: NetworkKeys,
+    /// Run COMMAND, or a shell, in a node of a running lab, which --list names
+    ///
+    /// Example: --enter dsl server
+    #[arg(long, num_args = 1..=2, value_names = ["LAB", "NODE"])]
+    #[arg(conflicts_with_all = ["name", "serve", "also", "cross", "pcap", "describe", "node", "network", "change"])]
+    enter: Vec<String>,
+    /// Change a link of a running lab by the keys of the network, and print its network
+    ///
+    /// Example: --change dsl client-server --rtt 80ms
+    #[arg(long, num_args = 1..=2, value_names = ["LAB", "LINK"])]
+    #[arg(conflicts_with_all = ["name", "command", "serve", "also", "cross", "pcap", "describe", "node", "network"])]
+    change: Vec<String>,
+    /// With --change: the NAT at the link's first end forgets its mappings, so that all connections get new ports
+    ///
+    /// Example: --rebind
+    #[arg(long, requires = "change")]
+    rebind: bool,
     /// List running labs and the remains of killed labs
     ///
     /// Example: --list
@@ -145,13 +185,18 @@ pub(crate) struct LabArgs {
 /// # Errors
 /// Wrong usage, missing rights, or a kernel that refuses a step of building the lab.
 pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
-    let Some(name) = &args.name else {
-        return if args.clean { clean() } else { list() };
-    };
-    let mut topology = match name.as_str() {
-        DIRECT => None,
-        name => Some(with_networks(topology_of(name)?, &args.network)?),
-    };
+    if let Some(name) = args.enter.first() {
+        return running::enter(args, &running::find("--enter", name)?, args.enter.get(1));
+    }
+    if let Some(name) = args.change.first() {
+        return control::request(args, &running::find("--change", name)?, args.change.get(1));
+    }
+    if args.clean || args.list {
+        return if args.clean { running::clean() } else { running::list() };
+    }
+    let name = args.name.as_deref().unwrap_or(CUSTOM);
+    let pins = pins(args)?;
+    let mut topology = built(args)?;
     let known: Vec<String> = match &topology {
         Some(topology) => topology.nodes.iter().map(|node| node.name.clone()).collect(),
         None => ["client", "server"].map(str::to_owned).into(),
@@ -176,30 +221,71 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     if let Some(topology) = &topology {
         cross::add_servers(topology, cross, &mut servers)?;
     }
-    checks::backend(args.backend, !args.network.is_empty(), args.pcap.is_some(), topology.as_ref())?;
+    let options = checks::LinkOptions {
+        backend: args.backend,
+        mtu_bytes: pins.mtu_bytes,
+        needs_links: needs_links(args),
+        has_capture: args.pcap.is_some(),
+    };
+    checks::backend(&options, topology.as_ref())?;
     checks::places(topology.as_ref(), &servers)?;
     if args.describe {
         print(&topology.as_ref().map_or(DIRECT_TEXT.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);
     }
-    let Some((program, command_args)) = args.command.split_first() else {
-        return Err(UsageError(format!(
-            "the command is missing; write one after `--`, as in `h123 lab {name} -- bash`"
-        ))
+    if args.command.is_empty() {
+        return Err(UsageError(
+            "the command is missing; write one after `--`, as in `h123 lab lan -- bash`".to_owned(),
+        )
         .into());
-    };
-    let mut command = match args.as_user {
-        true => command::as_user().args(args.command.iter().cloned()),
-        false => Program::new(program).args(command_args.iter().cloned()),
-    };
-    command = command.stdin(Input::Inherit);
+    }
+    let mut command = command::program(&args.command, args.as_user).stdin(Input::Inherit);
     command.is_foreground = true;
     run_inside(
         args,
         name,
         topology.as_ref(),
-        LabContents { node: &node, servers: &servers, also, cross, command },
+        LabContents { node: &node, servers: &servers, also, cross, command, pins },
     )
+}
+
+/// The topology with the networks and keys of the command line; `None` where nothing is emulated.
+fn built(args: &LabArgs) -> Result<Option<Topology>> {
+    let Some(name) = &args.name else { return Ok(Some(args.keys.pair()?)) };
+    if name == DIRECT {
+        return Ok(None);
+    }
+    let mut topology = with_networks(topology_of(name)?, &args.network)?;
+    args.keys.apply(&mut topology)?;
+    Ok(Some(topology))
+}
+
+/// An option that has no meaning without an emulated link.
+fn needs_links(args: &LabArgs) -> Option<String> {
+    let key = args.keys.given().into_iter().next().map(|(key, _)| format!("--{key}"));
+    let others = [
+        ("--network", !args.network.is_empty()),
+        ("--mtu", args.mtu.is_some()),
+        ("--congestion-control", args.congestion_control.is_some()),
+        ("--backend", args.backend != Backend::default()),
+    ];
+    key.or_else(|| others.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option.to_owned()))
+}
+
+/// The settings of servers and links; QUIC's datagrams fit the links.
+fn pins(args: &LabArgs) -> Result<Pins> {
+    let mut pins = Pins::default();
+    if let Some(text) = &args.mtu {
+        let range = bounds::LEAST_MTU_BYTES..=bounds::MOST_MTU_BYTES;
+        let mtu = units::parse_size_within(text, &range);
+        pins.mtu_bytes = mtu.map_err(|problem| UsageError(format!("--mtu: {problem}")))?;
+        let room = pins.mtu_bytes.saturating_sub(bounds::DATAGRAM_HEADER_BYTES);
+        pins.quic_datagram_bytes = pins.quic_datagram_bytes.min(u16::try_from(room).unwrap_or(u16::MAX));
+    }
+    if let Some(name) = args.congestion_control {
+        pins.congestion_control = name;
+    }
+    Ok(pins)
 }
 
 /// A hint for the error of a command line whose command has no `--` before it.
@@ -224,6 +310,7 @@ struct LabContents<'a> {
     also: Vec<(String, String)>,
     cross: &'a [CrossTraffic],
     command: Program,
+    pins: Pins,
 }
 
 fn run_inside(
@@ -232,14 +319,14 @@ fn run_inside(
     topology: Option<&Topology>,
     contents: LabContents<'_>,
 ) -> Result<Exit> {
-    let LabContents { node, servers, mut also, cross, mut command } = contents;
+    let LabContents { node, servers, mut also, cross, mut command, pins } = contents;
     let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
-    let pins = Pins::default();
-    let lab = build(args, topology, &pins)?;
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let lab = build(args, topology, &pins, seed)?;
     let setup = match servers.is_empty() {
         true => None,
-        false => Some(ServerSetup::new(registration.folder(), &pins, args.seed)?),
+        false => Some(ServerSetup::new(registration.folder(), &pins, seed)?),
     };
     let running = start_servers(&lab, setup.as_ref(), servers, args.quiet)?;
     if let Some(topology) = topology {
@@ -272,14 +359,28 @@ fn run_inside(
         others.push(node_of(&lab, node)?.spawn(program)?);
     }
     command.env = environment(node);
-    let exit = command::run(node_of(&lab, node)?, command)?;
+    running::describe(&lab, registration.folder(), &command.env)?;
+    let control = Control::new(&lab, registration.folder())?;
+    let exit = std::thread::scope(|scope| {
+        scope.spawn(|| control.serve());
+        let exit = node_of(&lab, node).and_then(|node| command::run(node, command));
+        control.end();
+        exit
+    })?;
     note_ended(&also, &others, args.quiet)?;
     drop(others);
-    lab.end_capture()?;
+    let captured = lab.end_capture();
     for report in lab.reports()? {
         note(args.quiet, &describe_link(&report));
     }
+    if args.seed.is_none() && topology.is_some_and(Topology::depends_on_seed) {
+        note(args.quiet, &format!("seed {seed}; --seed {seed} repeats the network's random decisions"));
+    }
     if let Some(pcap) = &pcap {
+        // The command has run; a full disk is no reason to lose its status.
+        if let Err(error) = captured {
+            note(false, &format!("h123: the capture is incomplete: {:#}", anyhow::Error::from(error)));
+        }
         note(args.quiet, &pcap.describe());
     }
     for server in running {
@@ -291,15 +392,27 @@ fn run_inside(
 }
 
 /// Builds the lab, whose nodes know each other by name.
-fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab> {
+fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins, seed: u64) -> Result<Lab> {
     let Some(topology) = topology else { return Ok(Lab::loopback()?) };
     // From here on a user without privileges is root in a new namespace; the process must have no other
     // thread yet.
     lab::probe().emulation().and_then(|_| lab::enter())?;
-    let (seed, backend) = (args.seed, args.backend);
-    let lab = Lab::build(LabSpec { topology, pins, seed, emulator_cpu: None, backend })?;
+    // Programs choose their congestion control and initial window themselves, unless asked otherwise.
+    let settings = LinkSettings {
+        mtu_bytes: pins.mtu_bytes,
+        congestion_control: args.congestion_control,
+        initial_window_packets: None,
+    };
+    let spec = LabSpec { topology, settings, seed, emulator_cpu: None, backend: args.backend };
+    let lab = Lab::build(spec)?;
     name_server::cover_files(&lab, topology)?;
     Ok(lab)
+}
+
+/// A seed that is short enough to type.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
 }
 
 /// Reports the commands of --also that failed before the command ended.
@@ -378,42 +491,4 @@ fn start_servers<'l>(
         &format!("CA certificate: {} (pass it with --cacert $H123_CA)", setup.authority_file.display()),
     );
     Ok(running)
-}
-
-fn list() -> Result<Exit> {
-    let labs = registry::list()?;
-    if labs.is_empty() {
-        print("no lab runs, and killed labs left nothing")?;
-    }
-    for lab in &labs {
-        let state = if lab.is_running {
-            format!("running for {}", ago(lab))
-        } else {
-            "killed; `h123 lab --clean` or the next lab removes its files".to_owned()
-        };
-        print(&format!("{:>7}  {}  {state}  {}", lab.pid, lab.what, lab.folder.display()))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn clean() -> Result<Exit> {
-    let left = registry::clean()?;
-    if left.is_empty() {
-        print("killed labs left nothing")?;
-    }
-    for lab in &left {
-        print(&format!(
-            "removed {}, which the lab {} of process {} left",
-            lab.folder.display(),
-            lab.what,
-            lab.pid
-        ))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn ago(lab: &LabEntry) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = now.as_secs().saturating_sub(lab.began.as_secs());
-    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

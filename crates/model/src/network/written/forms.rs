@@ -6,7 +6,7 @@ use crate::keys;
 use crate::named::unknown;
 use crate::network::{
     Codel, DelaySteps, Discipline, Distribution, FULL_FRAME_BYTES, Loss, OutagePackets, OutageTimes, Outages,
-    Reorder, Variation,
+    Reorder, UdpRule, Variation,
 };
 use crate::reader::{Form, Key, Placed, Table};
 use crate::units;
@@ -42,7 +42,7 @@ pub(super) const DRIFT_KEYS: &[Key] = keys! {
     "spread", "share", "required", r#""40%""#, "Standard deviation as a share of the mean; above 0 %.";
 };
 pub(super) const QUEUE_KEYS: &[Key] = keys! {
-    "limit", "packets, size, or bandwidth-delay products", "`\"1000 packets\"`; `\"10240 packets\"` with `fq-codel`",
+    "limit", "packets, size, duration, or bandwidth-delay products", "`\"1000 packets\"`; `\"10240 packets\"` with `fq-codel`",
         r#""1bdp""#, "The size of the queue.";
     "discipline", "text", "`\"drop-tail\"`", r#""codel""#,
         "`drop-tail`, `codel` ([RFC 8289](https://www.rfc-editor.org/rfc/rfc8289)) or `fq-codel` ([RFC 8290](https://www.rfc-editor.org/rfc/rfc8290)).";
@@ -59,6 +59,11 @@ pub(super) const LOSS_KEYS: &[Key] = keys! {
     "r", "share", "required without `share`", r#""25%""#, "Gilbert–Elliott: probability of bad to good.";
     "h", "share", "`\"0%\"`", r#""50%""#, "Gilbert–Elliott: share of packets delivered in the bad state.";
     "k", "share", "`\"100%\"`", r#""99%""#, "Gilbert–Elliott: share of packets delivered in the good state.";
+};
+pub(super) const UDP_KEYS: &[Key] = keys! {
+    "rate", "rate", "required", r#""2Mbit/s""#, "UDP that exceeds this rate is dropped, over whole Ethernet frames.";
+    "burst", "size", "what the rate sends in 50 ms, at least 10 full frames", r#""64kB""#,
+        "What may pass at once after a pause; 1514 B to 4 GB.";
 };
 pub(super) const REORDER_KEYS: &[Key] = keys! {
     "share", "share", "`\"100%\"`", r#""25%""#, "Probability that a candidate skips the delay.";
@@ -77,6 +82,12 @@ const DISCIPLINES: &[(&str, &[&str])] = &[
     ("codel", &["limit", "discipline", "target", "interval", "ecn"]),
     ("fq-codel", &["limit", "discipline", "target", "interval", "ecn", "flows", "quantum"]),
 ];
+const BITS_PER_BYTE: u64 = 8;
+/// A policer's bucket usually holds what its rate sends in 50 ms.
+const BURSTS_PER_S: u64 = 20;
+const LEAST_BURST_FRAMES: u64 = 10;
+/// A full frame.
+const LEAST_BURST_BYTES: u32 = 1514;
 const MOST_GAP: u64 = 1_000_000;
 const MOST_FLOWS: u32 = 65_536;
 const FLOWS: u32 = 1024; // RFC 8290, section 4.1.2
@@ -229,9 +240,10 @@ pub(super) fn queue(table: &Table<'_>) -> Result<Option<Placed<Queue>>, InputErr
     Ok(Some(table.here(Queue { limit: table.parsed("limit", limit)?, discipline })))
 }
 
-/// `100 packets`, `64kB`, or `1bdp` (bandwidth-delay product of the direction's rate and the whole RTT).
+/// `100 packets`, `64kB`, `100ms` (what the link sends in this time), or `1bdp` (bandwidth-delay product of the direction's rate and the whole RTT).
 fn limit(text: &str) -> Result<Limit, String> {
-    let fault = || format!("`{text}` is not a queue; write one such as `100 packets`, `64kB` or `1bdp`");
+    let fault =
+        || format!("`{text}` is not a queue; write one such as `100 packets`, `64kB`, `100ms` or `1bdp`");
     if let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {
         let packets: u64 = number.trim().parse().map_err(|_| fault())?;
         return if packets > 0 { Ok(Limit::Packets(packets)) } else { Err(fault()) };
@@ -239,6 +251,9 @@ fn limit(text: &str) -> Result<Limit, String> {
     if let Some(number) = text.strip_suffix("bdp") {
         let factor: f64 = number.trim().parse().map_err(|_| fault())?;
         return if factor > 0.0 && factor <= 1000.0 { Ok(Limit::Product(factor)) } else { Err(fault()) };
+    }
+    if let Ok(ns) = units::parse_duration_ns(text) {
+        return if ns > 0 { Ok(Limit::Time(ns)) } else { Err(fault()) };
     }
     match units::parse_size_bytes(text) {
         Ok(bytes) if bytes >= FULL_FRAME_BYTES => Ok(Limit::Bytes(bytes)),
@@ -325,6 +340,31 @@ pub(super) fn lose(table: &Table<'_>) -> Result<Option<Placed<Stretches>>, Input
         joins
     });
     Ok(Some(Placed { value: stretches, place: list.place }))
+}
+
+/// What a middlebox does to UDP: `open`, `blocked`, or a rate.
+pub(super) fn udp(table: &Table<'_>) -> Result<Option<Placed<Option<UdpRule>>>, InputError> {
+    let policed = |bits_per_s: u64, burst_bytes: Option<u64>| {
+        let usual = (bits_per_s / BITS_PER_BYTE / BURSTS_PER_S).max(LEAST_BURST_FRAMES * FULL_FRAME_BYTES);
+        Some(UdpRule::Policed { bits_per_s, burst_bytes: burst_bytes.unwrap_or(usual) })
+    };
+    let rate = |text: &str| match units::parse_rate_bits_per_s(text) {
+        Ok(0) => Err("0 is too low; write a rate above 0, or `blocked`".to_owned()),
+        rate => rate,
+    };
+    let short = |text: &str| match text.trim() {
+        "open" => Ok(None),
+        "blocked" => Ok(Some(UdpRule::Blocked)),
+        text => match rate(text) {
+            Ok(bits_per_s) => Ok(policed(bits_per_s, None)),
+            Err(problem) => Err(format!("{problem}, `blocked` or `open`")),
+        },
+    };
+    either(table, "udp", UDP_KEYS, short, |table| {
+        let bits_per_s = table.required("rate", |table, key| table.parsed(key, rate))?.value;
+        let burst = table.size("burst", LEAST_BURST_BYTES..=u32::MAX)?;
+        Ok(policed(bits_per_s, burst.map(|burst| burst.value.into())))
+    })
 }
 
 pub(super) fn reorder(table: &Table<'_>) -> Result<Option<Placed<Reorder>>, InputError> {
