@@ -36,8 +36,8 @@ struct Emulator {
     worker: Worker,
 }
 
-/// Starts to create the namespace between two nodes and its sockets, without waiting. Each socket has a ring that
-/// fits the network and the number of the lab's emulated links.
+/// Starts to create the namespace between two nodes and its sockets, without waiting. Each socket has a ring
+/// that fits the network and the number of the lab's emulated links.
 pub(crate) fn begin(mtu_bytes: u32, network: &Network, links: usize) -> Result<Connect, LabError> {
     let frames = port::ring_frames(network, links);
     let worker = Worker::new(THREAD)?;

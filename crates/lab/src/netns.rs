@@ -46,8 +46,8 @@ pub(crate) fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }
 
-/// Moves the whole process, which must have a single thread, into the user namespace of a process, unless it is
-/// there already.
+/// Moves the whole process, which must have a single thread, into the user namespace of a process, unless it
+/// is there already.
 pub(crate) fn join_user_namespace(pid: i32) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let theirs = File::open(format!("/proc/{pid}/ns/user"))?;

@@ -127,8 +127,8 @@ impl Node {
         })
     }
 
-    /// A node of another process's lab, by the node's process 1: programs run there, and nothing is measured. The
-    /// calling process must have a single thread, because it enters the lab's user namespace.
+    /// A node of another process's lab, by the node's process 1: programs run there, and nothing is measured.
+    /// The calling process must have a single thread, because it enters the lab's user namespace.
     ///
     /// # Errors
     /// The lab has ended or belongs to another user.

@@ -2,9 +2,9 @@
 //!
 //! A lab for use by hand has a folder for certificates, keys and logs: `/run/h123/PID` of root, `h123/PID` in
 //! `$XDG_RUNTIME_DIR` of other users, or a private folder below the one for temporary files. Containers often
-//! share the latter, so its name may be another user's, and a folder of this PID may exist. Its process holds a lock on a file in it. The kernel releases the lock when
-//! the process ends, so a folder without a lock belongs to a killed lab, whose namespaces and processes have
-//! ended.
+//! share the latter, so its name may be another user's, and a folder of this PID may exist. Its process holds
+//! a lock on a file in it. The kernel releases the lock when the process ends, so a folder without a lock
+//! belongs to a killed lab, whose namespaces and processes have ended.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};

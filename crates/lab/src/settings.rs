@@ -3,8 +3,8 @@
 use model::Pins;
 use model::pins::CongestionControl;
 
-/// Settings of every link and route. The kernel keeps its own values where a setting is `None`, so that programs
-/// can choose.
+/// Settings of every link and route. The kernel keeps its own values where a setting is `None`, so that
+/// programs can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSettings {
     /// Largest IP packet on every link, in bytes.

@@ -59,8 +59,8 @@ pub struct Change {
     pub rebinding: bool,
 }
 
-/// What one direction does to a packet, in this order: outage, loss, the rule for UDP, duplication, queue and rate,
-/// delay.
+/// What one direction does to a packet, in this order: outage, loss, the rule for UDP, duplication, queue and
+/// rate, delay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
     /// When no packet passes.

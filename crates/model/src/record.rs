@@ -204,8 +204,8 @@ pub struct DirectionReport {
     pub lost_codel: u64,
     /// Frames dropped because the emulator could not keep up (ring full, send refused). A fault.
     pub lost_overload: u64,
-    /// Packets that a middlebox dropped: UDP that the network's rule refuses, and packets to a mapping that a NAT
-    /// forgot.
+    /// Packets that a middlebox dropped: UDP that the network's rule refuses, and packets to a mapping that a
+    /// NAT forgot.
     #[serde(default)]
     pub lost_middlebox: u64,
     /// Frames that CoDel marked (CE) and did not drop.

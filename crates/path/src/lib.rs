@@ -1,4 +1,5 @@
-//! One direction of an emulated network: outage, loss, rule for UDP, duplication, then queue and rate, then delay.
+//! One direction of an emulated network: outage, loss, rule for UDP, duplication, then queue and rate, then
+//! delay.
 //!
 //! ```
 //! use model::network::{Direction, LinkRate};

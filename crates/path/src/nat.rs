@@ -1,9 +1,9 @@
 //! A NAT at the client's end of a link that forgets its mappings during a run.
 //!
-//! Until the first rebinding every port is its own mapping, so that frames pass unchanged. Each rebinding gives all
-//! ports of the client other numbers. A frame to a port that has sent nothing since then finds no mapping and is
-//! dropped, as a NAT does (RFC 4787, section 4.3: endpoint-independent mapping and filtering; RFC 5382 for TCP).
-//! ICMP and fragments without ports pass.
+//! Until the first rebinding every port is its own mapping, so that frames pass unchanged. Each rebinding
+//! gives all ports of the client other numbers. A frame to a port that has sent nothing since then finds no
+//! mapping and is dropped, as a NAT does (RFC 4787, section 4.3: endpoint-independent mapping and filtering;
+//! RFC 5382 for TCP). ICMP and fragments without ports pass.
 
 use std::collections::VecDeque;
 
@@ -159,7 +159,8 @@ mod tests {
         frame
     }
 
-    /// The sum over addresses, protocol, length and payload (RFC 793, section 3.1): all ones if the checksum holds.
+    /// The sum over addresses, protocol, length and payload (RFC 793, section 3.1): all ones if the checksum
+    /// holds.
     fn sum(frame: &[u8]) -> u16 {
         let words = frame[26..].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
         let mut sum: u32 =

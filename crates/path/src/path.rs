@@ -168,8 +168,8 @@ impl<P: Packet> Path<P> {
         fate
     }
 
-    /// Replaces the network while packets are in the path: from `now_ns` on it does what `network` prescribes for
-    /// this time after the start, and later what its timeline does. The discipline of the queue stays.
+    /// Replaces the network while packets are in the path: from `now_ns` on it does what `network` prescribes
+    /// for this time after the start, and later what its timeline does. The discipline of the queue stays.
     pub fn replace_network(&mut self, now_ns: u64, network: &Network, direction: LinkDirection) {
         let now_ns = now_ns.saturating_sub(self.start_ns).max(self.latest_arrival_ns);
         self.latest_arrival_ns = now_ns;

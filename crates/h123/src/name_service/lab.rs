@@ -90,8 +90,8 @@ fn table(topology: &Topology, from: usize) -> String {
     text
 }
 
-/// The first address of a node, of a family, that packets from another node reach; a host between them forwards
-/// nothing.
+/// The first address of a node, of a family, that packets from another node reach; a host between them
+/// forwards nothing.
 fn address_from(topology: &Topology, from: usize, to: usize, is_v4: bool) -> Option<IpAddr> {
     let addresses = topology.nodes[to].interfaces.iter().flat_map(Interface::addresses);
     let mut addresses = addresses.map(|(address, _)| address).filter(|address| address.is_ipv4() == is_v4);

@@ -108,7 +108,8 @@ pub(super) fn comment_on(lost: &Lost<Frame>) -> String {
     format!("h123: packet {} of its direction was lost: {cause}", lost.number)
 }
 
-/// Writes what arrives. A file that cannot take everything, as on a full disk, ends with its last whole record.
+/// Writes what arrives. A file that cannot take everything, as on a full disk, ends with its last whole
+/// record.
 fn write(file: &mut File, messages: &mpsc::Receiver<Message>) -> io::Result<()> {
     let mut clock = WallClock::new();
     let mut collected = Vec::with_capacity(WRITE_BYTES + (1 << 16));

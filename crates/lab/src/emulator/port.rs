@@ -212,8 +212,8 @@ fn packet_socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// How many frames the ring of a network holds, in a lab with this many emulated links. An unlimited rate counts as
-/// the highest.
+/// How many frames the ring of a network holds, in a lab with this many emulated links. An unlimited rate
+/// counts as the highest.
 pub(crate) fn ring_frames(network: &Network, links: usize) -> u32 {
     let changes = network.timeline.iter().flat_map(|change| [&change.up, &change.down]);
     let directions = [&network.up, &network.down].into_iter().chain(changes);

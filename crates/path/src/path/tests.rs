@@ -482,6 +482,7 @@ fn another_network_takes_over_while_packets_are_under_way() {
     path.handle_packet(start_ns + 600 * MS, 100, 3);
     let released = std::iter::from_fn(|| path.poll_release(u64::MAX));
     let due: Vec<_> = released.map(|release| (release.packet, (release.due_ns - start_ns) / MS)).collect();
-    // The first keeps its delay, the second has that of its time after the start, the third that of the timeline.
+    // The first keeps its delay, the second has that of its time after the start, the third that of the
+    // timeline.
     assert_eq!(due, [(1, 50), (2, 100), (3, 610)]);
 }

@@ -111,7 +111,8 @@ pub(crate) struct LabArgs {
     /// Example: --seed 7
     #[arg(long)]
     seed: Option<u64>,
-    /// Fix TCP's congestion control of all nodes, and that of QUIC in the servers; programs cannot choose another
+    /// Fix TCP's congestion control of all nodes, and that of QUIC in the servers; programs cannot choose
+    /// another
     ///
     /// Example: --congestion-control bbr
     #[arg(long, value_name = "NAME")]
@@ -149,8 +150,6 @@ pub(crate) struct LabArgs {
     /// Example: -q
     #[arg(long, short)]
     quiet: bool,
-    #[command(flatten)]
-    keys: NetworkKeys,
     /// Run COMMAND, or a shell, in a node of a running lab, which --list names
     ///
     /// Example: --enter dsl server
@@ -163,7 +162,8 @@ pub(crate) struct LabArgs {
     #[arg(long, num_args = 1..=2, value_names = ["LAB", "LINK"])]
     #[arg(conflicts_with_all = ["name", "command", "serve", "also", "cross", "pcap", "describe", "node", "network"])]
     change: Vec<String>,
-    /// With --change: the NAT at the link's first end forgets its mappings, so that all connections get new ports
+    /// With --change: the NAT at the link's first end forgets its mappings, so that all connections get new
+    /// ports
     ///
     /// Example: --rebind
     #[arg(long, requires = "change")]
@@ -178,6 +178,8 @@ pub(crate) struct LabArgs {
     /// Example: --clean
     #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe"])]
     clean: bool,
+    #[command(flatten)]
+    keys: NetworkKeys,
 }
 
 /// Runs the command.

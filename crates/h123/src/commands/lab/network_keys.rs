@@ -13,9 +13,7 @@ pub(crate) const CUSTOM: &str = "custom";
 
 /// Keys of a network; each has the form of the key in a network file.
 #[derive(Args, Clone, Debug, Default)]
-#[command(
-    next_help_heading = "Keys of the network (docs/networks.md); without NAME, a pair with this network"
-)]
+#[command(next_help_heading = "Network")]
 pub(crate) struct NetworkKeys {
     /// Round-trip time
     ///

@@ -240,7 +240,8 @@ pub(super) fn queue(table: &Table<'_>) -> Result<Option<Placed<Queue>>, InputErr
     Ok(Some(table.here(Queue { limit: table.parsed("limit", limit)?, discipline })))
 }
 
-/// `100 packets`, `64kB`, `100ms` (what the link sends in this time), or `1bdp` (bandwidth-delay product of the direction's rate and the whole RTT).
+/// `100 packets`, `64kB`, `100ms` (what the link sends in this time), or `1bdp` (bandwidth-delay product of
+/// the direction's rate and the whole RTT).
 fn limit(text: &str) -> Result<Limit, String> {
     let fault =
         || format!("`{text}` is not a queue; write one such as `100 packets`, `64kB`, `100ms` or `1bdp`");
