@@ -108,8 +108,8 @@ impl Identity {
     }
 }
 
-/// A private key's file. Dropping this removes the file: a result that is passed on must not contain a key, also
-/// after a failed start. If this fails, the key is still readable by its owner only.
+/// A private key's file. Dropping this removes the file: a result that is passed on must not contain a key,
+/// also after a failed start. If this fails, the key is still readable by its owner only.
 #[derive(Debug)]
 pub(crate) struct KeyFile(PathBuf);
 

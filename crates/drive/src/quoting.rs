@@ -1,7 +1,7 @@
 //! Texts in the languages of scripts and configuration files.
 //!
-//! A path can contain any character except NUL. Each language has a filter that either writes the text so that
-//! the program reads the same text, or refuses it where the language cannot express it.
+//! A path can contain any character except NUL. Each language has a filter that either writes the text so
+//! that the program reads the same text, or refuses it where the language cannot express it.
 
 use minijinja::{Environment, Error, ErrorKind};
 

@@ -11,8 +11,8 @@ use model::error::Source;
 
 use crate::quoting;
 
-/// The most instructions of one template. A configuration of a thousand pages with a hundred resources needs a
-/// million.
+/// The most instructions of one template. A configuration of a thousand pages with a hundred resources needs
+/// a million.
 const FUEL: u64 = 10_000_000;
 
 /// A fault in a template and its place.

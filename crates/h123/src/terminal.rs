@@ -8,8 +8,8 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use model::clean::clean_coloured;
 
-/// Prints a result. A closed pipe (`| head`) is not an error. Like everything here, the text may contain strings from
-/// files and servers: it is cleaned.
+/// Prints a result. A closed pipe (`| head`) is not an error. Like everything here, the text may contain
+/// strings from files and servers: it is cleaned.
 ///
 /// # Errors
 /// Standard output cannot be written for another reason.

@@ -57,7 +57,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use model::record::LinkReport;
-use model::topology::Role;
+use model::topology::{AddressChange, Role};
 use model::{Backend, Network, Pins, Topology};
 use path::{LinkDirection, Seeds};
 
@@ -197,19 +197,9 @@ impl Lab {
             }
             let seed = link_seed(seed, index);
             let emulator = start(network, run_seeds(seed), emulator_cpu)?;
-            let changes = changes.iter().find(|change| change.link == index).cloned();
-            let handovers = changes
-                .map(|change| {
-                    let node = change.end.0;
-                    Handovers::new(
-                        &nodes[node],
-                        &topology.nodes[node],
-                        change,
-                        settings,
-                        nodes.iter().map(Node::covered).collect(),
-                    )
-                })
-                .transpose()?;
+            let change = changes.iter().find(|change| change.link == index);
+            let handovers =
+                change.map(|change| handovers(change, &nodes, &topology, settings)).transpose()?;
             links.push(Link {
                 name: link.name.clone(),
                 ends: link.ends.map(|(node, _)| topology.nodes[node].name.clone()),
@@ -423,6 +413,18 @@ fn await_passing(nodes: &[Node], topology: &Topology, links: &[Link]) -> Result<
         }
     }
     links.iter().try_for_each(|link| link.emulator.await_passing())
+}
+
+/// The handovers of a link, at the node whose address changes.
+fn handovers(
+    change: &AddressChange,
+    nodes: &[Node],
+    topology: &Topology,
+    settings: LinkSettings,
+) -> Result<Handovers, LabError> {
+    let node = change.end.0;
+    let covered = nodes.iter().map(Node::covered).collect();
+    Handovers::new(&nodes[node], &topology.nodes[node], change.clone(), settings, covered)
 }
 
 /// The seed of a topology's link; the first link has the lab's seed.

@@ -6,8 +6,8 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Like [`clean`], for a terminal: colours stay, too (SGR, ECMA-48, section 8.3.117). They only change how text
-/// looks.
+/// Like [`clean`], for a terminal: colours stay, too (SGR, ECMA-48, section 8.3.117). They only change how
+/// text looks.
 pub fn clean_coloured(text: &str) -> String {
     let mut parts = text.split('\x1b');
     let mut cleaned = parts.next().map(clean).unwrap_or_default();

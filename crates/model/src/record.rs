@@ -73,8 +73,8 @@ pub struct ServerReport {
     /// Whether it was killed after the run, because it did not stop in time.
     #[serde(default)]
     pub was_killed: bool,
-    /// What its logs lack: a log that reached its limit, or the access log if the study measures server time; `None`
-    /// if they are complete.
+    /// What its logs lack: a log that reached its limit, or the access log if the study measures server time;
+    /// `None` if they are complete.
     #[serde(default)]
     pub log_fault: Option<String>,
     /// How it sends over the variant that clients use, as far as its description reports it.

@@ -68,8 +68,8 @@ impl Activity {
         self.messages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the reason once the connection should be closed: for `idle` no request has begun and no content
-    /// has been transferred. Other frames, such as PING, do not count: they keep no answer moving.
+    /// Returns the reason once the connection should be closed: for `idle` no request has begun and no
+    /// content has been transferred. Other frames, such as PING, do not count: they keep no answer moving.
     pub(crate) async fn stalled(&self, idle: Duration) -> &'static str {
         let tick = idle / 4;
         let mut messages = self.messages.load(Ordering::Relaxed);

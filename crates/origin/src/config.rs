@@ -58,12 +58,13 @@ pub struct Config {
     pub quic_send_window_bytes: u64,
     /// Concurrent connections of each variant; further ones are refused and counted.
     pub most_connections: usize,
-    /// Concurrent QUIC handshakes. Above it a client first has to prove its address (RFC 9000, section 8.1.2).
+    /// Concurrent QUIC handshakes. Above it a client first has to prove its address (RFC 9000, section
+    /// 8.1.2).
     pub quic_handshakes: usize,
     /// A TLS or QUIC handshake, an HTTP/2 preface or the head of a request must be complete within this time.
     pub head_timeout: Duration,
-    /// A connection is closed if for this long nothing was read and written (HTTP/1.1), or no request began and
-    /// no content was transferred (HTTP/2 and HTTP/3). It must exceed the longest `/delay`.
+    /// A connection is closed if for this long nothing was read and written (HTTP/1.1), or no request began
+    /// and no content was transferred (HTTP/2 and HTTP/3). It must exceed the longest `/delay`.
     pub idle_timeout: Duration,
     /// How long requests in flight may continue after the shutdown.
     pub grace: Duration,

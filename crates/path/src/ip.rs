@@ -79,8 +79,8 @@ pub(crate) fn ethertype(frame: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]))
 }
 
-/// The length of an IPv4 header with its options; `None` for other packets, and where the header is incomplete
-/// or shorter than its fixed fields (RFC 791, section 3.1).
+/// The length of an IPv4 header with its options; `None` for other packets, and where the header is
+/// incomplete or shorter than its fixed fields (RFC 791, section 3.1).
 pub(crate) fn ipv4_header_bytes(packet: &[u8]) -> Option<usize> {
     let first = *packet.first()?;
     let header_bytes = usize::from(first & 0xf) * 4;

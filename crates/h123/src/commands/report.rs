@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use model::Plan;
 
 use crate::exit::{Exit, UsageError};
 use crate::study::result::{finish, open};

@@ -27,8 +27,8 @@ const SAME: &[(&str, &str)] = &[
     ("cpus_usable_count", "CPUs"),
 ];
 
-/// Refuses to continue a result with another version of h123 or on another machine, unless told; the result then
-/// records it. Where the result has lost its environment, nothing can be compared.
+/// Refuses to continue a result with another version of h123 or on another machine, unless told; the result
+/// then records it. Where the result has lost its environment, nothing can be compared.
 ///
 /// # Errors
 /// A [`UsageError`] that names the differences; `environment.json` cannot be written.

@@ -1,5 +1,5 @@
-//! The one validator of plans that are read back: every index leads somewhere, and every value is one that a study
-//! can have. Code that has a plan relies on it.
+//! The one validator of plans that are read back: every index leads somewhere, and every value is one that a
+//! study can have. Code that has a plan relies on it.
 
 use crate::named::unknown;
 use crate::plan::{Cell, PLAN_VERSION, Plan};

@@ -318,7 +318,7 @@ fn a_plan_with_more_runs_begins_with_its_own() {
     assert!(refused(&plan, 10_001).contains("is above 10000"));
     let ruled = repeated("runs = 5\nprecision = \"2%\"").unwrap();
     assert!(refused(&ruled, 8).contains("Begin a study without `precision`"));
-    let mut other = plan.clone();
+    let mut other = plan;
     other.runs[0].seed += 1;
     assert!(refused(&other, 8).contains("another version of h123"));
 }

@@ -1,8 +1,8 @@
 //! Checks what a client sends before h3 reads it.
 //!
-//! h3 0.0.8 buffers a frame of any announced length, ignores the QPACK streams, and accepts requests that
-//! RFC 9114 calls malformed. This layer between quinn and h3 uses the engine's frame reader and QPACK decoder:
-//! h3 reads only complete field sections, DATA, and complete frames of the control stream.
+//! h3 0.0.8 buffers a frame of any announced length, ignores the QPACK streams, and accepts requests that RFC
+//! 9114 calls malformed. This layer between quinn and h3 uses the engine's frame reader and QPACK decoder: h3
+//! reads only complete field sections, DATA, and complete frames of the control stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

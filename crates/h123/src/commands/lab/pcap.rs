@@ -53,8 +53,8 @@ impl Pcap {
         Err(UsageError(fault).into())
     }
 
-    /// Creates the file of the secrets, readable by its owner only, and the folder of qlog, which most programs
-    /// do not; removes the logs of an earlier capture.
+    /// Creates the file of the secrets, readable by its owner only, and the folder of qlog, which most
+    /// programs do not; removes the logs of an earlier capture.
     fn prepared(self) -> Result<Pcap> {
         let context = || format!("cannot prepare the folder {}", self.qlog.display());
         fs::create_dir_all(&self.qlog).with_context(context)?;
