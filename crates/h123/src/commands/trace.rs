@@ -27,7 +27,7 @@ use crate::terminal::{self, print};
 #[command(after_help = "Examples, with `h123 serve` running:
   h123 trace http://127.0.0.1:8080/ --variant h1 --json
   h123 trace https://127.0.0.1:8083/large/ --variant h2 --cacert h123-ca.pem
-  h123 trace https://127.0.0.1:8081/ --variant h1s --tls 1.2 --groups secp256r1 -k")]
+  h123 trace https://127.0.0.1:8081/ --variant h1s --tls 1.3 --groups x25519 -k")]
 pub(crate) struct TraceArgs {
     /// The URL
     ///

@@ -47,7 +47,7 @@ use crate::terminal::note;
   h123 load https://127.0.0.1:8081/ --sni localhost --cacert h123-ca.pem -n 100
   h123 load http://127.0.0.1:8080/ -n 10000 --fail-if 'p99>50ms' --csv a.csv --hgrm a.hgrm --quiet
   h123 load http://127.0.0.1:8080/ -n 1000 --requests-per-connection 1 --source 127.0.0.2
-  h123 load https://127.0.0.1:8081/ --tls 1.3 --groups secp256r1 -n 100 -k
+  h123 load https://127.0.0.1:8081/ --tls 1.3 --groups x25519 -n 100 -k
   h123 load https://127.0.0.1:8084/ --variant h3 --requests-per-connection 10 --resume -n 100 -k
   h123 load https://127.0.0.1:8083/ --variant h2 --push --stream-window 64KiB -n 100 -k
   h123 load https://127.0.0.1:8084/ --variant h3 -d 10s --migrate-at 5s --migrate-to 127.0.0.2 -k
