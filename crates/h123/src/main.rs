@@ -37,7 +37,7 @@ enum Command {
     Plan(commands::plan::PlanArgs),
     Load(Box<commands::load::LoadArgs>),
     Trace(commands::trace::TraceArgs),
-    Lab(commands::lab::LabArgs),
+    Lab(Box<commands::lab::LabArgs>),
     Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),
     Compare(commands::compare::CompareArgs),

@@ -244,7 +244,6 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         server_time: false,
         warm: None,
         dns_rtt_ns: None,
-        warm: None,
         accepted: Vec::new(),
         figures: None,
         claims: Vec::new(),
