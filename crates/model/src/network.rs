@@ -460,6 +460,17 @@ impl Network {
         resolve::resolve(name, &written::read(source)?, trace)
     }
 
+    /// Resolves a network in a table of another file.
+    ///
+    /// # Errors
+    /// The place of a contradiction, or of a trace's fault.
+    pub(crate) fn of_table(
+        table: &InlineNetwork,
+        trace: &dyn Fn(&str) -> Result<DataFile, String>,
+    ) -> Result<Network, InputError> {
+        resolve::resolve(&table.name.value, &table.written, trace)
+    }
+
     /// The same network with the values of these keys, from the start and after every change of its timeline.
     /// Values are as in a network file; those that are neither a table nor a list need no quotes.
     ///

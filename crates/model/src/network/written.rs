@@ -2,8 +2,8 @@
 
 mod forms;
 
-use super::{DelaySteps, Distribution, Loss, Network, Outages, Reorder, UdpRule, Variation, resolve};
-use crate::error::{DataFile, InputError, Source};
+use super::{DelaySteps, Distribution, Loss, Outages, Reorder, UdpRule, Variation};
+use crate::error::{InputError, Source};
 use crate::keys;
 use crate::reader::{Form, Key, Placed, Table, TableKeys, read_file};
 use crate::units;
@@ -242,7 +242,7 @@ pub(super) fn read_keys(source: Source<'_>) -> Result<Directions, InputError> {
 pub(crate) struct InlineNetwork {
     /// The name that refers to it: the table's `name`, or one made of its keys and values.
     pub(crate) name: Placed<String>,
-    written: NetworkFile,
+    pub(super) written: NetworkFile,
 }
 
 impl InlineNetwork {
@@ -264,17 +264,6 @@ impl InlineNetwork {
             timeline: Vec::new(),
         };
         Ok(InlineNetwork { name, written })
-    }
-
-    /// The network itself.
-    ///
-    /// # Errors
-    /// The place of a contradiction, or of a trace's fault.
-    pub(crate) fn resolve(
-        &self,
-        traces: &dyn Fn(&str) -> Result<DataFile, String>,
-    ) -> Result<Network, InputError> {
-        resolve::resolve(&self.name.value, &self.written, traces)
     }
 }
 

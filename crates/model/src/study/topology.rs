@@ -127,7 +127,7 @@ fn resolve_network(
                 .name
                 .error(format!("there is a network file `{}`; choose another name", level.value)));
         }
-        return inline.resolve(&|trace| library.trace(trace));
+        return Network::of_table(inline, &|trace| library.trace(trace));
     }
     check_name(level, "", "a network", &library.networks())?;
     let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
