@@ -91,7 +91,7 @@ fn failures_are_errors() {
     let sums = "48665 8662370 0 0 0 0 0";
     assert!(error(wrk, &WRK.replace(sums, "48665 8662370 0 0 0 7 0")).contains("7 requests failed"));
     assert!(error(wrk, &WRK.replace(sums, "48665 8662370 0 3 0 0 0")).contains("3 requests failed"));
-    assert!(error(h2load, &H2LOAD.replace("0 errored", "12 errored")).contains("12 failed"));
+    assert!(error(h2load, &H2LOAD.replace("0 errored", "12 errored")).contains("12 requests failed"));
     assert!(error(h2load, &H2LOAD.replace("176341 2xx", "41 2xx")).contains("41 answers 2xx"));
     let failed = SIEGE.replace("\"failed_transactions\":\t\t           0", "\"failed_transactions\": 4");
     assert!(error(siege, &failed).contains("4 requests failed"));
@@ -102,7 +102,7 @@ fn failures_are_errors() {
     assert!(
         error(oha, &OHA.replace("aborted due to deadline", "connection reset")).contains("connection reset")
     );
-    assert!(error(h123, &H123.replace("\"failed\": 0", "\"failed\": 2")).contains("2 failed"));
+    assert!(error(h123, &H123.replace("\"failed\": 0", "\"failed\": 2")).contains("2 requests failed"));
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn the_reason_of_a_failed_test_is_found() {
 #[test]
 fn no_request_is_an_error_and_never_a_zero() {
     assert!(
-        error(wrk, &WRK.replace("1004860 48665 8662370", "1004860 0 0")).contains("no completed request")
+        error(wrk, &WRK.replace("1004860 48665 8662370", "1004860 0 0")).contains("no request succeeded")
     );
     assert!(
-        error(h2load, &H2LOAD.replace("176241 succeeded", "0 succeeded")).contains("no completed request")
+        error(h2load, &H2LOAD.replace("176241 succeeded", "0 succeeded")).contains("no request succeeded")
     );
-    assert!(error(siege, &SIEGE.replace("21414", "0")).contains("no completed request"));
-    assert!(error(h123, &H123.replace("131000", "0")).contains("no completed request"));
+    assert!(error(siege, &SIEGE.replace("21414", "0")).contains("no request succeeded"));
+    assert!(error(h123, &H123.replace("131000", "0")).contains("no request succeeded"));
 }

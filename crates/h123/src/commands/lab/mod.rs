@@ -56,7 +56,7 @@ Examples:
   h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/'
   h123 lab sites --describe
   h123 lab --rtt 50ms --rate 10Mbit/s --loss 1% --queue 100ms -- ping -c 3 server
-  h123 lab dsl --udp blocked --serve -- sh -c '$H123 load --variant h3 -n 1 --cacert $H123_CA https://server:8443/'
+  h123 lab dsl --udp blocked --serve -- bash
   h123 lab --enter dsl server -- ss -tn
   h123 lab --change dsl client-server --rtt 80ms
 
