@@ -81,8 +81,9 @@ impl Endpoint {
 
     fn answers_tls(&self, variant: Variant, remote: SocketAddr) -> io::Result<bool> {
         let mut config = ClientConfig::clone(&self.tls);
-        config.alpn_protocols =
-            vec![if variant == Variant::H2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        // HTTP/1.1 for both variants, because some servers log an HTTP/2 connection without a request as one. A
+        // server that refuses it answers with an alert.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let name = ServerName::try_from(self.server_name.clone()).map_err(io::Error::other)?;
         let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
         let mut stream = connect(remote)?;

@@ -455,7 +455,7 @@ fn has_option(text: &str, option: &str) -> bool {
 #[test]
 fn every_option_of_the_help_is_documented_and_the_rarer_ones_have_examples() {
     let help = h123(["load", "--help"]).expect(0).stdout;
-    let (listed, examples) = help.split_once("Examples:").unwrap();
+    let (listed, examples) = help.split_once("\nExamples").unwrap();
     let options = options_of(listed);
     assert!(options.len() > 60 && options.contains(&"--connections"), "{options:?}");
     let docs = std::fs::read_to_string(repository().join("docs/load.md")).unwrap();

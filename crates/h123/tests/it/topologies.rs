@@ -138,6 +138,7 @@ fn a_plan_names_its_topology_and_refuses_contradictions() {
     ] {
         let ended = h123(["plan", study(folder.path(), topology, network).to_str().unwrap()]).expect(2);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-        assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{}", ended.stderr);
+        // One line and the excerpt of the file.
+        assert_eq!(ended.stderr.trim_end().lines().count(), 4, "{}", ended.stderr);
     }
 }
