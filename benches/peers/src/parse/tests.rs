@@ -92,7 +92,7 @@ fn failures_are_errors() {
     assert!(error(wrk, &WRK.replace(sums, "48665 8662370 0 0 0 7 0")).contains("7 requests failed"));
     assert!(error(wrk, &WRK.replace(sums, "48665 8662370 0 3 0 0 0")).contains("3 requests failed"));
     assert!(error(h2load, &H2LOAD.replace("0 errored", "12 errored")).contains("12 requests failed"));
-    assert!(error(h2load, &H2LOAD.replace("176341 2xx", "41 2xx")).contains("41 answers 2xx"));
+    assert!(error(h2load, &H2LOAD.replace("176341 2xx", "41 2xx")).contains("41 answers were 2xx"));
     let failed = SIEGE.replace("\"failed_transactions\":\t\t           0", "\"failed_transactions\": 4");
     assert!(error(siege, &failed).contains("4 requests failed"));
     let fewer =

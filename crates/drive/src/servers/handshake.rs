@@ -67,7 +67,7 @@ impl Endpoint {
         let remote = SocketAddr::new(self.address, port);
         let attempt = match variant {
             Variant::H3 => negotiates_version(remote),
-            Variant::H1s | Variant::H2 => self.answers_tls(variant, remote),
+            Variant::H1s | Variant::H2 => self.answers_tls(remote),
             Variant::H2c => answers_bytes(remote, HTTP2_PREFACE),
             Variant::H1 => {
                 let name = &self.server_name;
@@ -79,10 +79,10 @@ impl Endpoint {
         attempt.unwrap_or(false)
     }
 
-    fn answers_tls(&self, variant: Variant, remote: SocketAddr) -> io::Result<bool> {
+    fn answers_tls(&self, remote: SocketAddr) -> io::Result<bool> {
         let mut config = ClientConfig::clone(&self.tls);
-        // HTTP/1.1 for both variants, because some servers log an HTTP/2 connection without a request as one. A
-        // server that refuses it answers with an alert.
+        // HTTP/1.1 for both variants, because some servers log an HTTP/2 connection without a request as one.
+        // A server that refuses it answers with an alert.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let name = ServerName::try_from(self.server_name.clone()).map_err(io::Error::other)?;
         let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
