@@ -1,8 +1,8 @@
 //! Comparison of two results: of another day, another commit or another machine.
 //!
 //! Cells with equal levels are compared, B against A. Their runs have no common blocks, so they are two
-//! independent groups: Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section
-//! 3.3) replaces the pairs. Everything else is as within a study: the ratio of medians with its interval,
+//! independent groups: Welch's t on the logarithms of the runs' values (Welch 1947; Georges 2007, section
+//! 3.3) replaces the pairs. Everything else is as within a study: the ratio of statistics with its interval,
 //! Holm's correction over the cells' primary metric, equivalence within the margin, and the same verdicts.
 //! Numbers cannot show whether the machine was the same: the caller lists the other differences.
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use model::number;
 use model::plan::Level;
+use model::statistic::Statistic;
 
 use crate::checks::CHECKS;
 use crate::comparison::{Contrast, ZERO_VALUE, cell_obstacles, correct, is_tested, metric_obstacles};
@@ -18,7 +19,7 @@ use crate::statistics::{self, Mean};
 use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
 
 /// The version of what `h123 compare --json` prints.
-pub const ACROSS_VERSION: u32 = 3;
+pub const ACROSS_VERSION: u32 = 4;
 
 /// Result B against result A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub struct Across {
     pub version: u32,
     /// The primary metric of both.
     pub metric: String,
+    /// The statistic that the verdicts of both are about.
+    pub statistic: Statistic,
     /// The margin of interest, a share: that of A.
     pub margin_share: f64,
     /// Cell by cell in the order of B, the primary metric first.
@@ -55,9 +58,9 @@ pub struct CellCaveats {
 /// A metric of one cell in both results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellAcross {
-    /// Its median in A; absent if A has no value.
+    /// Its statistic in A; absent if A has no value.
     pub a: Option<Estimate>,
-    /// Its median in B.
+    /// Its statistic in B.
     pub b: Option<Estimate>,
     /// Its unit.
     pub unit: String,
@@ -87,6 +90,18 @@ pub enum NotComparable {
         /// The metric of B.
         b: String,
     },
+    /// Their verdicts are about different statistics.
+    #[error(
+        "A is about the {a} of `{metric}` and B about its {b}; compare results with the same `statistic`"
+    )]
+    Statistics {
+        /// The metric of both.
+        metric: String,
+        /// The statistic of A.
+        a: Statistic,
+        /// The statistic of B.
+        b: Statistic,
+    },
     /// They have no cell in common.
     #[error("the results have no cell in common; compare results of the same matrix")]
     NoCells,
@@ -105,6 +120,10 @@ pub fn compare(
 ) -> Result<Across, NotComparable> {
     if a.metric != b.metric {
         return Err(NotComparable::Metrics { a: a.metric.clone(), b: b.metric.clone() });
+    }
+    if a.statistic != b.statistic {
+        let metric = a.metric.clone();
+        return Err(NotComparable::Statistics { metric, a: a.statistic, b: b.statistic });
     }
     let pairs: Vec<Pair<'_>> = b
         .cells
@@ -139,6 +158,7 @@ pub fn compare(
     Ok(Across {
         version: ACROSS_VERSION,
         metric: a.metric.clone(),
+        statistic: a.statistic,
         margin_share: a.margin_share,
         only_in_a: only(&a.cells, &b.cells),
         only_in_b: only(&b.cells, &a.cells),
@@ -180,8 +200,8 @@ impl<'a> Pair<'a> {
     fn across(&self, comparison: Comparison) -> CellAcross {
         let (a, b) = self.metrics(&comparison.metric);
         CellAcross {
-            a: a.map(|metric| metric.median),
-            b: b.map(|metric| metric.median),
+            a: a.map(MetricSummary::compared),
+            b: b.map(MetricSummary::compared),
             unit: a.or(b).map(|metric| metric.unit.clone()).unwrap_or_default(),
             comparison,
         }
@@ -233,7 +253,7 @@ impl Rules<'_> {
             cell: pair.b.cell,
             baseline_cell: pair.a.cell,
             pairs: 0,
-            medians: b.zip(a).map(|(b, a)| (b.median.value, a.median.value)),
+            values: b.zip(a).map(|(b, a)| (b.compared().value, a.compared().value)),
             log_ratio,
             difference: welch(&a_values, &b_values),
             no_ratio: if runs < 2 { "one of the two has fewer than two runs" } else { ZERO_VALUE },
@@ -341,6 +361,18 @@ mod tests {
         let across = compare(&a, &b, &[changed], Vec::new()).unwrap();
         let because = vec!["the network `n` in B differs from the one in A".to_owned()];
         assert_eq!(verdicts(&across), [Verdict::Invalid { because }]);
+    }
+
+    #[test]
+    fn results_about_different_statistics_are_not_compared() {
+        let a = study(&two_cells(), 1, Noise::Normal, 1.0, 5);
+        let b = Summary { statistic: Statistic::Mean, ..a.clone() };
+        let error = compare(&a, &b, &[], Vec::new()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("A is about the median of `page_load_time` and B about its mean;"),
+            "{error}"
+        );
+        assert_eq!(compare(&b, &b, &[], Vec::new()).unwrap().statistic, Statistic::Mean);
     }
 
     #[test]

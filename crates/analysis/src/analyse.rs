@@ -69,6 +69,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         study: plan.study.clone(),
         question: plan.question.clone(),
         metric: plan.metric.clone(),
+        statistic: plan.statistic,
         baseline: plan.baseline.clone(),
         margin_share: plan.margin_share,
         runs_planned: number::small(planned(plan, runs)),
@@ -213,10 +214,12 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
         p999: below_ceiling(p999),
         samples: distributions.iter().map(|distribution| distribution.count()).sum(),
         runs: number::small(having.len()),
+        statistic: metric.compared(plan.statistic),
         per_run: having
             .iter()
-            .filter_map(|(run, values)| {
-                Some(RunValue { run: run.run, block: run.block, value: values.median()? })
+            .filter_map(|(run, _)| {
+                let value = run.compared(metric.name, plan)?;
+                Some(RunValue { run: run.run, block: run.block, value })
             })
             .collect(),
     })

@@ -52,6 +52,7 @@ mod network_rate;
 mod omission;
 mod other_work;
 mod outlying_run;
+mod percentile;
 mod pins_match;
 mod precision;
 mod pushes;
@@ -82,7 +83,7 @@ pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
     urls, empty_bodies, workloads_match, contents_match, pins_match, ends_match, connections, pushes, events_match, clock,
     tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
-    missing_tables, failed_runs, runs, precision, outlying_run, two_peaks, omission, saturation, drift,
+    missing_tables, failed_runs, runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift,
     steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal, cpu_frequency,
     other_work, disk, client_cpu, client_waited, client_suspended, server_waited, server_stop, server_time_joined,

@@ -7,15 +7,16 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
+use model::claim::{Bound, Claim, ClaimTest};
 use model::number;
 use model::plan::{Level, Plan};
+use model::statistic::Statistic;
 
 use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
 use crate::metrics::Better;
 use crate::statistics;
-use crate::summary::{ClaimOutcome, ClaimResult, Estimate, MetricSummary};
+use crate::summary::{ClaimOutcome, ClaimResult, Estimate};
 
 /// A claim is refuted if the data have a smaller probability than this under the claim.
 const CHANCE: f64 = 1e-3;
@@ -119,7 +120,7 @@ fn pooled(plan: &Plan, side: &CellRuns<'_>) -> Option<Finding> {
 
 /// Whether a level is the best of its factor by every statistic and in every context, with an interval apart
 /// from all others.
-fn best(plan: &Plan, level: &Level, by: &[ClaimStatistic], sides: &[CellRuns<'_>]) -> Vec<Finding> {
+fn best(plan: &Plan, level: &Level, by: &[Statistic], sides: &[CellRuns<'_>]) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = sides.iter().filter(|side| has(side, level));
     let pairs = chosen.flat_map(|side| {
@@ -144,13 +145,12 @@ fn beats(
     better: Better,
     side: &CellRuns<'_>,
     other: &CellRuns<'_>,
-    statistic: ClaimStatistic,
+    statistic: Statistic,
 ) -> Option<Finding> {
-    let estimate =
-        |side: &CellRuns<'_>| Some(estimate_of(side.summary.metrics.get(&plan.metric)?, statistic));
+    let estimate = |side: &CellRuns<'_>| Some(side.summary.metrics.get(&plan.metric)?.estimate(statistic));
     let (own, rival) = (estimate(side)?, estimate(other)?);
     // Less spread is better for every metric.
-    let is_less = statistic == ClaimStatistic::Iqr || better == Better::Lower;
+    let is_less = statistic == Statistic::Iqr || better == Better::Lower;
     let (low, high) = if is_less { (own, rival) } else { (rival, own) };
     let result = match (low.high, high.low) {
         (Some(top), Some(bottom)) if top < bottom => ClaimOutcome::Holds,
@@ -162,18 +162,6 @@ fn beats(
     let (own, rival) = (shown(&own, unit), shown(&rival, unit));
     let measured = format!("the {statistic} of {} is {own}, and of {} {rival}", place(side), place(other));
     Some(Finding { result, measured, expected: format!("the significantly better {statistic}"), cells })
-}
-
-fn estimate_of(metric: &MetricSummary, statistic: ClaimStatistic) -> Estimate {
-    match statistic {
-        ClaimStatistic::Median => metric.median,
-        ClaimStatistic::Mean => metric.mean,
-        ClaimStatistic::Iqr => metric.iqr,
-        ClaimStatistic::P90 => metric.p90,
-        ClaimStatistic::P95 => metric.p95,
-        ClaimStatistic::P99 => metric.p99,
-        ClaimStatistic::P999 => metric.p999,
-    }
 }
 
 /// Such as `4.9 ms [4.7 ms\u{2013}5.2 ms]`.
@@ -259,11 +247,11 @@ fn value(
     plan: &Plan,
     side: &CellRuns<'_>,
     metric: &str,
-    statistic: ClaimStatistic,
+    statistic: Statistic,
     (least, most): (Option<Bound>, Option<Bound>),
 ) -> Option<Finding> {
     let summary = side.summary.metrics.get(metric)?;
-    let estimate = estimate_of(summary, statistic);
+    let estimate = summary.estimate(statistic);
     let rtt_ns = number::float(plan.network_of(side.cell).rtt_ns());
     let resolved = |bound: Bound| match bound {
         Bound::Plain(value) => value,
@@ -337,13 +325,12 @@ mod tests {
                 noise(run) * if cell == 1 { factor } else { 1.0 }
             })
         };
-        let by =
-            |statistics: &[ClaimStatistic]| ClaimTest::Best { level: level("h2c"), by: statistics.to_vec() };
-        let quick = result(bench(0.8), by(&[ClaimStatistic::Median]));
+        let by = |statistics: &[Statistic]| ClaimTest::Best { level: level("h2c"), by: statistics.to_vec() };
+        let quick = result(bench(0.8), by(&[Statistic::Median]));
         assert_eq!(quick.result, ClaimOutcome::Holds, "{quick:?}");
-        let slow = result(bench(1.2), by(&[ClaimStatistic::Median]));
+        let slow = result(bench(1.2), by(&[Statistic::Median]));
         assert_eq!(slow.result, ClaimOutcome::Refuted, "{slow:?}");
-        let same = result(bench(1.0), by(&[ClaimStatistic::Median]));
+        let same = result(bench(1.0), by(&[Statistic::Median]));
         assert_eq!(same.result, ClaimOutcome::NotShown, "{same:?}");
         // A lower median, a wider spread: what study 1's choice of the best was.
         let mut wide = bench(0.5);
@@ -352,7 +339,7 @@ mod tests {
                 sample.done_ns = sample.done_ns.map(|ns| ns + 2_000_000);
             }
         }
-        let both = result(wide, by(&[ClaimStatistic::Median, ClaimStatistic::Iqr]));
+        let both = result(wide, by(&[Statistic::Median, Statistic::Iqr]));
         assert_eq!((both.result, both.cells.as_slice()), (ClaimOutcome::Refuted, &[1, 0][..]), "{both:?}");
         assert!(both.measured.starts_with("the iqr of h2c n is "), "{both:?}");
     }
@@ -389,7 +376,7 @@ mod tests {
     fn a_claim_has_one_result_for_each_outcome() {
         let mut bench = Bench::page(&[Variant::H1, Variant::H2c]);
         let least = Some(Bound::Plain(bench.summary().cells[1].metrics["page_load_time"].median.value));
-        let (metric, statistic) = ("page_load_time".to_owned(), ClaimStatistic::Median);
+        let (metric, statistic) = ("page_load_time".to_owned(), Statistic::Median);
         let holds_if = ClaimTest::Value { metric, statistic, levels: Vec::new(), least: None, most: least };
         bench.plan.claims = vec![Claim { text: "Both are quick.".to_owned(), holds_if }];
         let found = bench.summary().claims;
@@ -414,7 +401,7 @@ mod tests {
     fn values_are_bounded_in_round_trips_too() {
         let claim = |least: f64, most: f64| ClaimTest::Value {
             metric: "page_load_time".to_owned(),
-            statistic: ClaimStatistic::Median,
+            statistic: Statistic::Median,
             levels: vec![level("h2")],
             least: Some(Bound::RoundTrips(least)),
             most: Some(Bound::RoundTrips(most)),

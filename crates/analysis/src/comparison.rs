@@ -1,12 +1,13 @@
 //! Comparisons of cells with the baseline, and their verdicts.
 //!
 //! **Pairs.** The runs of two cells are paired by block, because the runs of a block are close in time and
-//! share the state of the machine. With dᵢ = ln(run's median of the cell / run's median of the baseline):
+//! share the state of the machine. The value of a run is the study's statistic of its values, the median
+//! unless the study names another. With dᵢ = ln(value of the cell's run / value of the baseline's run):
 //!
-//! - the *ratio* is the ratio of the medians over all runs. Its interval is exp(mean d ± t s/√n), Student's t
-//!   on the log ratios, widened to contain the point (Georges 2007, section 3.4; on ratios with intervals
-//!   instead of bare tests: Kalibera and Jones 2013, section 7);
-//! - the *difference* is the difference of the medians. Its interval is Student's t on the paired
+//! - the *ratio* is the ratio of the statistics over all runs. Its interval is exp(mean d ± t s/√n),
+//!   Student's t on the log ratios, widened to contain the point (Georges 2007, section 3.4; on ratios with
+//!   intervals instead of bare tests: Kalibera and Jones 2013, section 7);
+//! - the *difference* is the difference of the statistics. Its interval is Student's t on the paired
 //!   differences;
 //! - *p* comes from the sign permutation test if its smallest possible p can pass the correction (with 5
 //!   pairs it cannot be less than 0.0625), and otherwise from the t statistic on d.
@@ -39,8 +40,8 @@ use model::number;
 use model::plan::{Cell, Level, Plan};
 
 use crate::distribution::Distribution;
-use crate::estimate::with_interval;
-use crate::metrics::{Better, METRICS, Metric};
+use crate::estimate::{Statistic, with_interval};
+use crate::metrics::{self, Better, METRICS, Metric};
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
 use crate::summary::{CellStatus, CellSummary, Comparison, Estimate, Verdict};
@@ -229,13 +230,13 @@ pub(crate) struct Contrast {
     pub(crate) cell: u32,
     pub(crate) baseline_cell: u32,
     pub(crate) pairs: u32,
-    /// The medians over all runs, of the cell and of the baseline.
-    pub(crate) medians: Option<(f64, f64)>,
+    /// The statistics over all runs, of the cell and of the baseline.
+    pub(crate) values: Option<(f64, f64)>,
     /// The logarithm of the ratio.
     pub(crate) log_ratio: Option<Mean>,
     /// The difference.
     pub(crate) difference: Option<Mean>,
-    /// Why there is no ratio, if there are medians.
+    /// Why there is no ratio, if there are values.
     pub(crate) no_ratio: &'static str,
 }
 
@@ -288,17 +289,17 @@ impl Contrast {
     }
 
     fn ratio(&self) -> Option<Estimate> {
-        let (own, base) = self.medians.filter(|(own, base)| *own > 0.0 && *base > 0.0)?;
+        let (own, base) = self.values.filter(|(own, base)| *own > 0.0 && *base > 0.0)?;
         Some(with_interval(own / base, self.log_ratio.map(|mean| mean.exponential_interval(CONFIDENCE))))
     }
 
     fn difference(&self) -> Option<Estimate> {
-        let (own, base) = self.medians?;
+        let (own, base) = self.values?;
         Some(with_interval(own - base, self.difference.map(|mean| mean.interval(CONFIDENCE))))
     }
 
     fn verdict_or(&self, mut because: Vec<String>, verdict: Verdict) -> Verdict {
-        if because.is_empty() && self.medians.is_none() {
+        if because.is_empty() && self.values.is_none() {
             because.push(format!("one of the two has no run with `{}`", self.metric));
         } else if because.is_empty() && self.log_ratio.is_none() {
             because.push(self.no_ratio.to_owned());
@@ -316,7 +317,7 @@ struct PairedRuns {
 
 impl PairedRuns {
     fn of(plan: &Plan, metric: &str, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> PairedRuns {
-        let (log_ratios, differences) = paired(metric, own.runs, baseline.runs);
+        let (log_ratios, differences) = paired(plan, metric, own.runs, baseline.runs);
         let widening = statistics::widening(differences.len(), plan.repetition.is_some());
         let mean = |values: &[f64]| statistics::mean(values).map(|mean| mean.widened(widening));
         let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
@@ -327,7 +328,7 @@ impl PairedRuns {
             cell: own.cell.cell,
             baseline_cell: baseline.cell.cell,
             pairs: number::small(differences.len()),
-            medians: pooled(metric, own.runs).zip(pooled(metric, baseline.runs)),
+            values: pooled(plan, metric, own.runs).zip(pooled(plan, metric, baseline.runs)),
             log_ratio: mean(&log_ratios),
             difference: mean(&differences),
             no_ratio: match differences.len() {
@@ -352,18 +353,23 @@ impl PairedRuns {
 
 /// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block. There
 /// are no logarithms if a value is not positive.
-pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn paired(
+    plan: &Plan,
+    metric: &str,
+    own: &[&RunSummary],
+    base: &[&RunSummary],
+) -> (Vec<f64>, Vec<f64>) {
     let base: BTreeMap<u32, f64> =
-        base.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect();
+        base.iter().filter_map(|run| Some((run.block, run.compared(metric, plan)?))).collect();
     let pairs: Vec<(f64, f64)> =
-        own.iter().filter_map(|run| Some((run.value(metric)?, *base.get(&run.block)?))).collect();
+        own.iter().filter_map(|run| Some((run.compared(metric, plan)?, *base.get(&run.block)?))).collect();
     let positive = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
     let log_ratios = if positive { pairs.iter().map(|(a, b)| (a / b).ln()).collect() } else { Vec::new() };
     (log_ratios, pairs.iter().map(|(a, b)| a - b).collect())
 }
 
-/// The smallest ratio above 1 that a two-sided test at `significance` would have detected with a power of 80
-/// %: exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the
+/// The smallest ratio above 1 that a two-sided test at `significance` would have detected with a power of
+/// 80 %: exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the
 /// family, `significance` is that of Holm's strictest step.
 fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
     let steps = log_mean.quantile(1.0 - significance / 2.0) + log_mean.quantile(POWER);
@@ -371,12 +377,13 @@ fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// The median of all values; for a share, the share over all runs.
-fn pooled(metric: &str, runs: &[&RunSummary]) -> Option<f64> {
+/// The study's statistic of all values; for a share, the share over all runs.
+fn pooled(plan: &Plan, metric: &str, runs: &[&RunSummary]) -> Option<f64> {
     let shares = || runs.iter().filter_map(|run| run.shares.get(metric));
     let (hits, all) = shares().fold((0, 0), |sum, share| (sum.0 + share.hits, sum.1 + share.all));
     if all > 0 {
         return Some(number::float(hits) / number::float(all));
     }
-    Distribution::merged(runs.iter().filter_map(|run| run.metrics.get(metric))).median()
+    let statistic = Statistic::from(metrics::compared(metric, plan.statistic));
+    statistic.of(&Distribution::merged(runs.iter().filter_map(|run| run.metrics.get(metric))))
 }

@@ -53,6 +53,16 @@ pub enum Statistic {
     Iqr,
 }
 
+impl From<model::Statistic> for Statistic {
+    fn from(named: model::Statistic) -> Statistic {
+        match named {
+            model::Statistic::Mean => Statistic::Mean,
+            model::Statistic::Iqr => Statistic::Iqr,
+            quantile => Statistic::Quantile(quantile.tail_quantile().unwrap_or(0.5)),
+        }
+    }
+}
+
 impl Statistic {
     /// The median.
     pub const MEDIAN: Statistic = Statistic::Quantile(0.5);

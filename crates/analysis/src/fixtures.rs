@@ -15,6 +15,7 @@ use model::record::{
 };
 use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use model::statistic::Statistic;
 use model::variant::Variant;
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 
@@ -295,6 +296,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         question: "which?".to_owned(),
         study_text: String::new(),
         metric: metric.to_owned(),
+        statistic: Statistic::Median,
         baseline: level(&variants[0]),
         margin_share: 0.03,
         seed: 1,

@@ -1,10 +1,10 @@
 //! Whether a study that adds runs block by block has enough runs.
 //!
 //! The rule is about the precision of the study's *answers*: the ratio of every comparison of the primary
-//! metric or, without comparisons, the median of every cell. Half of each interval, as a share of its value,
-//! must be within the study's precision. These are the intervals of the report, before they are widened to
-//! contain the point. The rule does not wait for cells that failed or are unsupported. Only widths decide,
-//! not whether there is a difference, and the widths include the cost of stopping on them
+//! metric or, without comparisons, the study's statistic of every cell. Half of each interval, as a share of
+//! its value, must be within the study's precision. These are the intervals of the report, before they are
+//! widened to contain the point. The rule does not wait for cells that failed or are unsupported. Only widths
+//! decide, not whether there is a difference, and the widths include the cost of stopping on them
 //! ([`crate::statistics::widening`]), so that intervals and p-values keep their nominal error.
 //!
 //! The decision depends only on stored runs: a study that is resumed, or repeated with the same runs, decides
@@ -15,7 +15,8 @@ use model::plan::{Plan, Repetition};
 
 use crate::comparison::{baseline_of, paired};
 use crate::distribution::Distribution;
-use crate::estimate::{Sampling, Statistic, estimates};
+use crate::estimate::{Sampling, estimates};
+use crate::metrics;
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE};
 
@@ -68,7 +69,7 @@ fn widths(plan: &Plan, runs: &[RunSummary]) -> Vec<Option<f64>> {
         plan.cells.iter().filter_map(|cell| Some((cell.cell, baseline_of(plan, cell)?.cell))).collect();
     if compared.is_empty() {
         let cells = plan.cells.iter().map(|cell| ok(cell.cell)).filter(|runs| !runs.is_empty());
-        return cells.map(|runs| median_width(plan, &runs)).collect();
+        return cells.map(|runs| value_width(plan, &runs)).collect();
     }
     compared
         .into_iter()
@@ -79,18 +80,19 @@ fn widths(plan: &Plan, runs: &[RunSummary]) -> Vec<Option<f64>> {
 }
 
 fn ratio_width(plan: &Plan, own: &[&RunSummary], base: &[&RunSummary]) -> Option<f64> {
-    let (log_ratios, _) = paired(&plan.metric, own, base);
+    let (log_ratios, _) = paired(plan, &plan.metric, own, base);
     let mean = statistics::mean(&log_ratios)?.widened(statistics::widening(log_ratios.len(), true));
     Some(mean.half_width(CONFIDENCE).exp_m1())
 }
 
-fn median_width(plan: &Plan, runs: &[&RunSummary]) -> Option<f64> {
+fn value_width(plan: &Plan, runs: &[&RunSummary]) -> Option<f64> {
     let values: Vec<&Distribution> =
         runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
     let sampling = Sampling { seed: plan.seed, is_until_precise: true };
-    let median = *estimates(&values, &[Statistic::MEDIAN], sampling).first()?;
-    let half = (median.high? - median.low?) / 2.0;
-    (median.value > 0.0).then(|| half / median.value)
+    let statistic = metrics::compared(&plan.metric, plan.statistic).into();
+    let value = *estimates(&values, &[statistic], sampling).first()?;
+    let half = (value.high? - value.low?) / 2.0;
+    (value.value > 0.0).then(|| half / value.value)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use model::sample::{FailureKind, HandshakeKind, Outcome, Pushes, Sample, ServerC
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
-use crate::metrics::METRICS;
+use crate::estimate::Statistic;
+use crate::metrics::{self, METRICS};
 use crate::monitor::MonitorFacts;
 use crate::rows::{Bodies, Stamps, Urls};
 use crate::server_time::ServerFacts;
@@ -210,9 +211,14 @@ impl RunSummary {
         self
     }
 
-    /// The run's value of a metric: the median of its values.
+    /// The median of a metric's values in the run.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).and_then(Distribution::median)
+    }
+
+    /// The run's value of a metric in comparisons: the study's statistic of its values in the run.
+    pub fn compared(&self, metric: &str, plan: &Plan) -> Option<f64> {
+        Statistic::from(metrics::compared(metric, plan.statistic)).of(self.metrics.get(metric)?)
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use model::plan::Level;
 use model::record::NetworkCalibration;
+use model::statistic::Statistic;
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: u32 = 3;
+pub const SUMMARY_VERSION: u32 = 4;
 
 /// The whole analysis of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub struct Summary {
     pub question: String,
     /// The primary metric.
     pub metric: String,
+    /// The statistic that verdicts are about: `median`, `mean`, `p90`, `p95`, `p99` or `p999`.
+    pub statistic: Statistic,
     /// The level with which every other level is compared.
     pub baseline: Level,
     /// The margin of interest, a share.
@@ -44,6 +47,13 @@ pub struct Summary {
     pub claims: Vec<ClaimResult>,
     /// For each cell except the baseline's: the primary metric first, then the exploratory ones.
     pub comparisons: Vec<Comparison>,
+}
+
+impl Summary {
+    /// The statistic of a metric that comparisons are about.
+    pub fn statistic_of(&self, metric: &str) -> Statistic {
+        crate::metrics::compared(metric, self.statistic)
+    }
 }
 
 /// When a study's runs were made, by the machine's calendar clock: for people only.
@@ -175,8 +185,31 @@ pub struct MetricSummary {
     pub samples: u64,
     /// The number of runs with a value.
     pub runs: u32,
-    /// The median of each run, in the order of the runs.
+    /// The statistic that `per_run` has and that comparisons are about: the study's. Metrics with one value
+    /// per run have no percentiles; theirs is the median.
+    pub statistic: Statistic,
+    /// The statistic of each run, in the order of the runs.
     pub per_run: Vec<RunValue>,
+}
+
+impl MetricSummary {
+    /// The value that comparisons are about.
+    pub const fn compared(&self) -> Estimate {
+        self.estimate(self.statistic)
+    }
+
+    /// A statistic of it.
+    pub const fn estimate(&self, statistic: Statistic) -> Estimate {
+        match statistic {
+            Statistic::Median => self.median,
+            Statistic::Mean => self.mean,
+            Statistic::Iqr => self.iqr,
+            Statistic::P90 => self.p90,
+            Statistic::P95 => self.p95,
+            Statistic::P99 => self.p99,
+            Statistic::P999 => self.p999,
+        }
+    }
 }
 
 /// One run's value of a metric.
@@ -186,7 +219,7 @@ pub struct RunValue {
     pub run: u32,
     /// Its block.
     pub block: u32,
-    /// The value: the median of the run's values.
+    /// The value: the statistic of the run's values.
     pub value: f64,
 }
 
@@ -207,15 +240,15 @@ pub struct Comparison {
     pub baseline_cell: u32,
     /// Blocks with a successful run of both cells.
     pub pairs: u32,
-    /// Median of the cell / median of the baseline, with its interval; `None` if either has no value.
+    /// Statistic of the cell / statistic of the baseline, with its interval; `None` if either has no value.
     pub ratio: Option<Estimate>,
-    /// Median of the cell − median of the baseline, in the metric's unit.
+    /// Statistic of the cell − statistic of the baseline, in the metric's unit.
     pub difference: Option<Estimate>,
     /// The p-value of the null hypothesis "no difference", after Holm's correction; `None` for exploratory
-    /// metrics.
+    /// metrics and invalid comparisons.
     pub p_adjusted: Option<f64>,
     /// The p-value of the null hypothesis "a difference beyond the margin", after Holm's correction; `None`
-    /// for exploratory metrics.
+    /// for exploratory metrics and invalid comparisons.
     pub p_equivalent_adjusted: Option<f64>,
     /// The smallest ratio above 1 that these runs would have detected with a probability of 80 %.
     pub smallest_showable_ratio: Option<f64>,

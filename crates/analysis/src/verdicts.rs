@@ -1,14 +1,15 @@
 //! Verdicts on studies whose answer is plain, and what must not change them.
 
+use model::Statistic;
 use model::plan::Level;
-use model::sample::Outcome;
+use model::sample::{Outcome, Sample};
 use model::variant::Variant;
 
 use crate::comparison::AdjustedP;
 use crate::fixtures::Bench;
 use crate::ground_truth::study::{Noise, five_cells, study};
 use crate::metrics::Better;
-use crate::summary::{Comparison, Estimate, Verdict};
+use crate::summary::{Comparison, Estimate, Summary, Verdict};
 
 const SEED: u64 = 20_261_121;
 
@@ -38,6 +39,55 @@ fn the_margin_wins_over_significance() {
     // Corrected within the family, neither claim may hold.
     assert_eq!(judge(Better::Lower, 0.03, 0.06, 0.06), Verdict::NoDifferenceShown);
     assert_eq!(judge(Better::Lower, 0.03, 1e-9, 0.06), Verdict::Worse);
+}
+
+/// A loop over h1s and h2 with this statistic. Every request over h2 takes as long as over h1s, but its
+/// slowest twentieth `longer_ns` more.
+fn with_a_tail(statistic: Statistic, longer_ns: u64) -> Summary {
+    let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
+    bench.plan.statistic = statistic;
+    for record in &mut bench.records {
+        let samples: Vec<Sample> = record.samples.iter().cycle().take(1000).cloned().collect();
+        record.samples = samples;
+        for (request, sample) in (0..).zip(&mut record.samples) {
+            sample.request = request;
+            let noise_ns = request * 37 % 1000 * 10_000 + u64::from(record.run * 7 % 11) * 100_000;
+            let tail_ns = if record.cell == 1 && request * 37 % 1000 >= 950 { longer_ns } else { 0 };
+            sample.done_ns = Some(sample.intended_ns + 200_000_000 + noise_ns + tail_ns);
+            sample.first_byte_ns = sample.done_ns;
+        }
+    }
+    bench.summary()
+}
+
+#[test]
+fn the_verdict_is_about_the_statistic_of_the_study() {
+    let primary = |summary: &Summary| summary.comparisons.iter().find(|c| c.primary).unwrap().clone();
+    let median = with_a_tail(Statistic::Median, 50_000_000);
+    assert_eq!(primary(&median).verdict, Verdict::Equivalent);
+    let tail = with_a_tail(Statistic::P99, 50_000_000);
+    let compared = primary(&tail);
+    assert_eq!(compared.verdict, Verdict::Worse, "{compared:#?}");
+    let metrics: Vec<_> = tail.cells.iter().map(|cell| &cell.metrics["request_time"]).collect();
+    let ratio = metrics[1].p99.value / metrics[0].p99.value;
+    assert!((compared.ratio.unwrap().value - ratio).abs() < 1e-9, "{compared:#?}");
+    assert!(metrics.iter().all(|metric| metric.statistic == Statistic::P99));
+    assert_eq!(metrics[1].compared(), metrics[1].p99);
+    let of_runs = metrics[1].per_run.iter().map(|run| run.value);
+    assert!(
+        of_runs.clone().all(|value| (250e6..270e6).contains(&value)),
+        "{:?}",
+        of_runs.collect::<Vec<_>>()
+    );
+    // The rate has one value per run, so its median over runs is compared, and the mean is of all metrics.
+    let rate = |summary: &Summary| summary.cells[1].metrics["requests_per_second"].statistic;
+    assert_eq!(rate(&tail), Statistic::Median);
+    assert_eq!(rate(&with_a_tail(Statistic::Mean, 0)), Statistic::Mean);
+    assert_eq!(
+        primary(&with_a_tail(Statistic::Mean, 50_000_000)).verdict,
+        Verdict::Equivalent,
+        "1.2 % longer"
+    );
 }
 
 #[test]

@@ -9,9 +9,11 @@ use anyhow::Context;
 use include_dir::Dir;
 use model::error::Source;
 use model::named::{Named, unknown};
-use model::reader::{Key, Placed, Table, read_file};
+use model::reader::{Key, Table, read_file};
 use model::{InputError, Variant, keys};
 
+use crate::input;
+use crate::requirements::Requirements;
 use crate::template::{self, Variables};
 
 /// The descriptions of one kind of program.
@@ -46,12 +48,12 @@ pub enum DescriptionError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// A file of the description cannot be read.
-    #[error("cannot read {path}")]
+    #[error("cannot read {path}: {problem}")]
     Unreadable {
         /// The file.
         path: String,
         /// Why.
-        source: std::io::Error,
+        problem: std::io::Error,
     },
 }
 
@@ -97,6 +99,8 @@ pub(crate) const VARIANT_KEYS: &[Key] = keys! {
     "requires", "text", "none", r#""--with-http_v3_module""#,
         "Text that the version command prints only if the program supports the variant.";
     "since", "text", "none", r#""1.25.0""#, "The first version that supports the variant; older ones do not.";
+    "module", "table", "none", r#"{ paths = ["/usr/lib/x/tls.so"], install = "apt-get install x-tls" }"#,
+        "A file that the variant requires and that may be in another package; see below.";
 };
 
 impl Shelf {
@@ -146,12 +150,12 @@ impl Shelf {
 /// A file cannot be read.
 pub(crate) fn read(folder: &Path) -> Result<Files, DescriptionError> {
     let unreadable =
-        |path: &Path, source| DescriptionError::Unreadable { path: path.display().to_string(), source };
+        |path: &Path, problem| DescriptionError::Unreadable { path: path.display().to_string(), problem };
     let mut files = Files { folder: folder.display().to_string(), texts: BTreeMap::new() };
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, error))? {
         let path = entry.map_err(|error| unreadable(folder, error))?.path();
         if let Some(name) = file_name(&path).filter(|_| path.is_file()) {
-            let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+            let text = input::read_text(&path).map_err(|error| unreadable(&path, error))?;
             files.texts.insert(name, text);
         }
     }
@@ -197,28 +201,6 @@ impl Files {
     }
 }
 
-/// Reads a key: a valid template.
-pub(crate) fn read_template(table: &Table<'_>, key: &str) -> Result<Option<Placed<String>>, InputError> {
-    table.text(key)?.map(|text| checked(text, key)).transpose()
-}
-
-/// Reads a key: a list of at least one valid template.
-pub(crate) fn read_templates(
-    table: &Table<'_>,
-    key: &str,
-) -> Result<Option<Placed<Vec<String>>>, InputError> {
-    let Some(list) = table.some_strings(key)? else { return Ok(None) };
-    let words = list.value.into_iter().map(|word| Ok(checked(word, key)?.value));
-    Ok(Some(Placed { value: words.collect::<Result<_, InputError>>()?, place: list.place }))
-}
-
-fn checked(text: Placed<String>, key: &str) -> Result<Placed<String>, InputError> {
-    text.map(|text| match template::check(&text) {
-        Ok(()) => Ok(text),
-        Err(problem) => Err(format!("`{key}`: {}", problem.problem)),
-    })
-}
-
 /// Reads a key: a list of at least one name.
 pub(crate) fn read_names<T: Named>(table: &Table<'_>, key: &str) -> Result<Option<Vec<T>>, InputError> {
     let Some(list) = table.some_strings(key)? else { return Ok(None) };
@@ -232,7 +214,7 @@ pub(crate) fn read_names<T: Named>(table: &Table<'_>, key: &str) -> Result<Optio
 pub(crate) fn read_variants<V>(
     root: &Table<'_>,
     keys: &'static [Key],
-    mut read: impl FnMut(&Table<'_>, Variant) -> Result<V, InputError>,
+    mut read: impl FnMut(&Table<'_>, Variant, Requirements) -> Result<V, InputError>,
 ) -> Result<Vec<V>, InputError> {
     let (mut known, mut variants) = (Vec::new(), Vec::new());
     for entry in root.tables("variant")? {
@@ -242,23 +224,12 @@ pub(crate) fn read_variants<V>(
             return Err(name.error(format!("`{}` appears twice; remove one of the entries", name.value)));
         }
         known.push(name.value);
-        variants.push(read(&entry, name.value)?);
+        variants.push(read(&entry, name.value, Requirements::read(&entry)?)?);
     }
     if variants.is_empty() {
         return Err(root.error(format!("{} has no `[[variant]]`; add at least one", root.title())));
     }
     Ok(variants)
-}
-
-/// A version, such as `1.25.0`.
-///
-/// # Errors
-/// It does not consist of numbers and dots.
-pub(crate) fn version(text: &str) -> Result<String, String> {
-    let is_version = text.split('.').all(|part| part.parse::<u32>().is_ok());
-    is_version
-        .then(|| text.to_owned())
-        .ok_or_else(|| format!("`{text}` is not a version; write numbers and dots, such as `1.25.0`"))
 }
 
 /// A file name without folders.

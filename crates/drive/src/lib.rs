@@ -18,9 +18,12 @@ pub mod client;
 mod clients;
 mod content;
 mod description;
+pub mod input;
+pub mod installed;
 mod log;
 mod program;
 mod quoting;
+mod requirements;
 mod servers;
 mod template;
 
@@ -35,5 +38,4 @@ pub use program::{ProgramInfo, Support};
 pub use servers::Servers;
 pub use servers::access_log::{AccessLog, AccessLogFile};
 pub use servers::adapter::{Adapter, KEYS as SERVER_KEYS};
-pub use servers::installed;
 pub use servers::running::{RunningServer, ServerOutcome, StartSpec};

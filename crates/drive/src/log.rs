@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// How much of a log's end is read.
 const TAIL_BYTES: u64 = 4096;
+/// How much of a log's beginning is searched.
+const BEGIN_BYTES: u64 = 16 << 20;
 /// How many of its last lines are quoted.
 const TAIL_LINES: usize = 8;
 
@@ -37,6 +39,13 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         std::fs::create_dir_all(folder)?;
     }
     File::options().create(true).append(true).open(path)
+}
+
+/// The beginning of a log.
+pub(crate) fn begin(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BEGIN_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The last lines of a log, joined by ` / `; empty for an empty log.

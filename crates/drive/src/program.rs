@@ -15,9 +15,9 @@ use model::reader::Table;
 use model::{InputError, Variant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::description::read_templates;
-use crate::servers::installed;
-use crate::template::{Variables, fill, is_at_least};
+use crate::installed;
+use crate::requirements::{Module, Requirements};
+use crate::template::{Variables, fill, is_at_least, read_templates};
 
 /// Folders of programs that are not in an ordinary user's PATH.
 const MORE_FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -49,6 +49,10 @@ pub(crate) struct InstalledProgram {
     pub(crate) version: String,
     /// The output of the version command.
     pub(crate) build: String,
+    /// The variables of the description's templates.
+    variables: Variables,
+    /// The description's file, for errors.
+    file: String,
 }
 
 /// What is known about an installed server or client.
@@ -106,26 +110,40 @@ impl ProgramInfo {
 }
 
 impl InstalledProgram {
-    /// Whether the program `name` supports a variant whose description has `requires` and `since`.
+    /// Whether the program `name` supports a variant with these requirements.
+    ///
+    /// # Errors
+    /// A template of a module's path cannot be filled in.
     pub(crate) fn support(
         &self,
         name: &str,
         variant: Variant,
-        requires: Option<&str>,
-        since: Option<&str>,
-    ) -> (Variant, Support) {
+        requirements: &Requirements,
+    ) -> anyhow::Result<(Variant, Support)> {
         let this = format!("{name} {} at {}", self.version, self.program.display());
-        let reason = match (since, requires) {
-            (Some(since), _) if !is_at_least(&self.version, since) => {
-                format!("{this} does not support {variant}; install {since} or newer")
-            }
-            (_, Some(text)) if !self.build.contains(text) => format!(
+        let reason = if let Some(since) =
+            requirements.since.as_ref().filter(|since| !is_at_least(&self.version, since))
+        {
+            format!("{this} does not support {variant}; install {since} or newer")
+        } else if let Some(text) = requirements.build.as_ref().filter(|text| !self.build.contains(*text)) {
+            format!(
                 "{this} was built without {variant} (its version output does not contain `{text}`); install a build \
                  with it"
-            ),
-            _ => return (variant, Support::Supported),
+            )
+        } else if let Some((path, install)) = self.missing_module(requirements)? {
+            format!("{this} has no file {path}, which {variant} requires; install it with `{install}`")
+        } else {
+            return Ok((variant, Support::Supported));
         };
-        (variant, Support::Unsupported(reason))
+        Ok((variant, Support::Unsupported(reason)))
+    }
+
+    /// The first path of the required module, and the command that installs it, if no path exists.
+    fn missing_module(&self, requirements: &Requirements) -> anyhow::Result<Option<(String, String)>> {
+        let Some(Module { paths, install }) = &requirements.module else { return Ok(None) };
+        let paths = fill(paths, &self.file, &self.version, &self.build, &self.variables)?;
+        let is_installed = paths.iter().any(|path| Path::new(path).exists());
+        Ok(paths.into_iter().next().filter(|_| !is_installed).map(|path| (path, install.clone())))
     }
 }
 
@@ -169,7 +187,8 @@ impl ProgramSpec {
                 "`{command}` printed `{start}` and no version after `{after}`; adapt `[version]` in {file}"
             )
         })?;
-        Ok(InstalledProgram { program, version, build })
+        variables.insert("root", Value::from(installed::root_of(&program)));
+        Ok(InstalledProgram { program, version, build, variables, file: file.to_owned() })
     }
 }
 

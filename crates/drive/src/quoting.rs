@@ -3,7 +3,7 @@
 //! A path can contain any character except NUL. Each language has a filter that either writes the text so
 //! that the program reads the same text, or refuses it where the language cannot express it.
 
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::{Environment, Error, ErrorKind, Value};
 
 /// A language: the name of its filter, the program or file format, and how a text is written.
 struct Language {
@@ -18,7 +18,6 @@ const LANGUAGES: &[Language] = &[
     // Between single quotes only the single quote has a meaning (POSIX, Shell Command Language, 2.2.2).
     Language { filter: "shell", title: "a shell script", write: in_single_quotes, refused: &["\0"] },
     // JSON strings are also valid in double-quoted YAML.
-    Language { filter: "json", title: "JSON", write: json, refused: &[] },
     Language { filter: "yaml", title: "YAML", write: json, refused: &[] },
     // It expands variables in many directives and has no escape for `$`.
     Language {
@@ -52,10 +51,16 @@ const LANGUAGES: &[Language] = &[
     Language { filter: "regex", title: "a regular expression", write: regex, refused: &["\0"] },
 ];
 
+/// The filters that write any value as JSON: `tojson` is Jinja's name.
+const JSON_FILTERS: [&str; 2] = ["json", "tojson"];
+
 /// Adds the filters of all languages.
 pub(crate) fn add_filters(environment: &mut Environment<'_>) {
     for language in LANGUAGES {
         environment.add_filter(language.filter, move |text: String| language.quote(&text));
+    }
+    for filter in JSON_FILTERS {
+        environment.add_filter(filter, any_as_json);
     }
 }
 
@@ -94,6 +99,17 @@ fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// A text, number, boolean, list or map as JSON.
+fn any_as_json(value: &Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    serde_json::to_string(value).map_err(|error| {
+        let problem = format!("a {} cannot be written in JSON: {error}", value.kind());
+        Error::new(ErrorKind::InvalidOperation, problem)
+    })
+}
+
 fn curl(text: &str) -> String {
     let escaped = in_double_quotes(text);
     escaped.replace('\n', r"\n").replace('\r', r"\r").replace('\t', r"\t").replace('\x0b', r"\v")
@@ -130,10 +146,27 @@ mod tests {
 
     #[test]
     fn json_and_yaml_read_the_same_text() {
-        for filter in ["json", "yaml"] {
-            let text: String = serde_json::from_str(&quote(filter, HOSTILE).unwrap()).unwrap();
-            assert_eq!(text, HOSTILE);
+        let text: String = serde_json::from_str(&quote("yaml", HOSTILE).unwrap()).unwrap();
+        assert_eq!(text, HOSTILE);
+        for filter in JSON_FILTERS {
+            let written = render(&format!("{{{{ text|{filter} }}}}")).unwrap();
+            assert_eq!(serde_json::from_str::<String>(&written).unwrap(), HOSTILE);
         }
+    }
+
+    fn render(template: &str) -> Result<String, String> {
+        let mut environment = Environment::new();
+        add_filters(&mut environment);
+        let variables = minijinja::context! { text => HOSTILE, ports => [80, 443], tls => true };
+        environment.render_str(template, variables).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn any_value_is_written_as_json() {
+        assert_eq!(render("{{ ports|tojson }} {{ tls|tojson }} {{ 8|json }}").unwrap(), "[80,443] true 8");
+        assert_eq!(render("{{ {'a': ['<b>']}|tojson }}").unwrap(), r#"{"a":["<b>"]}"#);
+        let error = render("{{ missing|tojson }}").unwrap_err();
+        assert!(error.contains("undefined"), "{error}");
     }
 
     #[test]

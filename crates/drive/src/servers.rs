@@ -4,7 +4,6 @@
 pub(crate) mod access_log;
 pub(crate) mod adapter;
 mod handshake;
-pub mod installed;
 mod leftover;
 mod memory;
 pub(crate) mod probe;

@@ -8,6 +8,7 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use model::InputError;
 use model::error::Source;
+use model::reader::{Placed, Table};
 
 use crate::quoting;
 
@@ -51,6 +52,28 @@ impl TemplateProblem {
 /// Checks that a template is valid.
 pub(crate) fn check(text: &str) -> Result<(), TemplateProblem> {
     environment("0", "").template_from_str(text).map(drop).map_err(|error| TemplateProblem::new(&error))
+}
+
+/// Reads a key: a valid template.
+pub(crate) fn read_template(table: &Table<'_>, key: &str) -> Result<Option<Placed<String>>, InputError> {
+    table.text(key)?.map(|text| checked(text, key)).transpose()
+}
+
+/// Reads a key: a list of at least one valid template.
+pub(crate) fn read_templates(
+    table: &Table<'_>,
+    key: &str,
+) -> Result<Option<Placed<Vec<String>>>, InputError> {
+    let Some(list) = table.some_strings(key)? else { return Ok(None) };
+    let words = list.value.into_iter().map(|word| Ok(checked(word, key)?.value));
+    Ok(Some(Placed { value: words.collect::<Result<_, InputError>>()?, place: list.place }))
+}
+
+fn checked(text: Placed<String>, key: &str) -> Result<Placed<String>, InputError> {
+    text.map(|text| match check(&text) {
+        Ok(()) => Ok(text),
+        Err(problem) => Err(format!("`{key}`: {}", problem.problem)),
+    })
 }
 
 /// Fills in a template. A variable that does not exist is an error.

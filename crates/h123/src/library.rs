@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
+use drive::input::read_text;
 use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
 use model::named::unknown;
@@ -80,7 +81,7 @@ impl Library for DataFiles {
 
     fn trace(&self, file: &str) -> Result<DataFile, String> {
         let file = format!("networks/{file}");
-        match fs::read_to_string(&file) {
+        match read_text(Path::new(&file)) {
             Ok(text) => Ok(DataFile { file, text }),
             Err(error) => Err(format!("cannot read the trace {file}: {error}")),
         }
@@ -126,7 +127,7 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
 pub(crate) fn topology_of(name: &str) -> Result<Topology> {
     let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles.networks());
     let file = if name.ends_with(".toml") || name.contains('/') {
-        let text = fs::read_to_string(name).map_err(|error| {
+        let text = read_text(Path::new(name)).map_err(|error| {
             UsageError(format!("cannot read the topology `{name}`: {error}; name a .toml file"))
         })?;
         DataFile { file: name.to_owned(), text }
@@ -220,7 +221,7 @@ fn find_study(study: &str) -> Result<DataFile> {
         if Path::new(study).exists() && !Path::new(study).is_file() {
             return Err(UsageError(format!("{study} is not a file; name a .toml file")).into());
         }
-        let text = fs::read_to_string(study).map_err(|error| {
+        let text = read_text(Path::new(study)).map_err(|error| {
             let stem = Path::new(study).file_stem().map(|stem| stem.to_string_lossy().into_owned());
             let meant = stem.filter(|stem| known.contains(stem));
             let meant = meant.map_or(String::new(), |name| format!("did you mean `{name}`? "));
@@ -231,7 +232,10 @@ fn find_study(study: &str) -> Result<DataFile> {
         })?;
         return Ok(DataFile { file: study.to_owned(), text });
     }
-    read("studies", &STUDIES, study).map_err(|_| {
+    read("studies", &STUDIES, study).map_err(|problem| {
+        if known.iter().any(|name| name == study) {
+            return UsageError(problem).into();
+        }
         let file = format!("{study}.toml");
         let problem = if Path::new(&file).is_file() {
             format!("`{study}` is not a study; did you mean `{file}`?")
@@ -264,7 +268,7 @@ fn stem(path: &Path) -> Option<String> {
 
 fn read(kind: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> {
     let file = format!("{kind}/{name}.toml");
-    match fs::read_to_string(&file) {
+    match read_text(Path::new(&file)) {
         Ok(text) => return Ok(DataFile { file, text }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(format!("cannot read {file}: {error}")),

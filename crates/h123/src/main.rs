@@ -9,6 +9,7 @@ mod docs;
 mod exit;
 mod library;
 mod name_service;
+mod server_choice;
 mod study;
 mod terminal;
 
@@ -54,6 +55,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    commands::shell::complete(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version are no errors; clap knows which stream each belongs to.
@@ -104,7 +106,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Show(args) => commands::files::show(args),
         Command::New(args) => commands::files::create(args),
         Command::Schema(args) => commands::schema::run(args),
-        Command::Completions(args) => commands::shell::completions(args, Cli::command()),
+        Command::Completions(args) => commands::shell::completions(args),
         Command::Man(args) => commands::shell::man(args, Cli::command()),
     }
 }

@@ -1,5 +1,5 @@
 //! `make bench-lab`: how late the emulator is, how much goes through, and what a packet costs it. See
-//! docs/benchmarks.md.
+//! docs/benchmarks.md. An argument chooses tests by a part of their name.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be measured ends with its reason")]
 
@@ -53,11 +53,18 @@ fn measure(backend: Backend) {
         one_way(backend, &what, packets_per_s, bytes, [60_000, 250_000]);
     }
     one_way(backend, "one-way error, 100 Mbit/s", 8256, 1514, [u64::MAX, MS]);
-    for congestion_control in [CongestionControl::Cubic, CongestionControl::Bbr] {
-        for bits_per_s in [100_000_000, 1_000_000_000] {
-            flow(backend, congestion_control, bits_per_s);
-        }
+    use CongestionControl::{Bbr, Cubic};
+    for (congestion_control, mbit_per_s) in
+        [(Cubic, 1), (Cubic, 10), (Cubic, 100), (Cubic, 1000), (Bbr, 100), (Bbr, 1000)]
+    {
+        flow(backend, congestion_control, mbit_per_s * 1_000_000);
     }
+}
+
+/// Whether the arguments choose a test; without any, all run.
+fn is_chosen(test: &str) -> bool {
+    let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    filters.peek().is_none() || filters.any(|part| test.contains(&part))
 }
 
 /// Who delays packets.
@@ -149,6 +156,9 @@ fn row(test: &str, found: &str, target: &str, details: &str) {
 /// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the
 /// delay.
 fn one_way(backend: Backend, test: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
+    if !is_chosen(test) {
+        return;
+    }
     let direction = Direction { delay_ns: DELAY_NS, ..Direction::default() };
     let lab = backend.pair(direction, &Pins::default()).unwrap();
     let (client, server) = (socket(lab.client()), socket(lab.server()));
@@ -199,8 +209,12 @@ fn one_way(backend: Backend, test: &str, packets_per_s: u32, bytes: usize, targe
 fn flow(backend: Backend, congestion_control: CongestionControl, bits_per_s: u64) {
     let algorithm = congestion_control.name();
     let name = format!("{}one {algorithm} flow, {} Mbit/s, 30 ms", backend.prefix(), bits_per_s / 1_000_000);
+    if !is_chosen(&name) {
+        return;
+    }
     let pins = Pins { congestion_control, ..Pins::default() };
-    let queue = Queue::bytes(bits_per_s * 30 / 8000);
+    // One bandwidth-delay product, but no less than a few packets.
+    let queue = Queue::bytes((bits_per_s * 30 / 8000).max(20_000));
     let rate = LinkRate::Constant { bits_per_s };
     let network = Direction { delay_ns: DELAY_NS, rate, queue, ..Direction::default() };
     let lab = match backend.pair(network, &pins) {
@@ -258,6 +272,10 @@ fn costs(before: &LinkReport, after: &LinkReport, took_s: f64) -> String {
 /// Small packets, ten at a time.
 fn packets(packets_per_s: u32) {
     const SEGMENT: usize = 64;
+    let test = format!("{packets_per_s} packets/s");
+    if !is_chosen(&test) {
+        return;
+    }
     let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default()).unwrap();
     let (client, server) = (socket(lab.client()), socket(lab.server()));
     set_option(&client, libc::SOL_UDP, libc::UDP_SEGMENT, i32::try_from(SEGMENT).unwrap());
@@ -286,7 +304,7 @@ fn packets(packets_per_s: u32) {
         lateness.p99_ns / 1000
     );
     let found = format!("{} lost", sent - report.up.packets_out);
-    row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &details);
+    row(&test, &found, "0 lost", &details);
 }
 
 fn socket(node: &Node) -> UdpSocket {

@@ -195,7 +195,8 @@ fn judge(release: &str, access: Access, is_root: bool, trial: Trial, read: ReadF
     // Root without its capabilities is root of a container, and what an ordinary user can do does not help.
     let is_contained = is_root && access == Access::UserNamespace;
     let namespaces = match (trial.user_namespace, trial.other_namespaces) {
-        (0, 0) => Ok(access),
+        (0, 0) if trial.private_mounts == 0 => Ok(access),
+        (0, 0) => Err(mounts_missing(trial.private_mounts)),
         (0, errno) | (errno, _) if is_contained => Err(container_missing(errno)),
         (0, errno) => Err(other_namespaces_missing(access, errno, read)),
         (errno, _) => Err(user_namespace_missing(errno, read)),
@@ -288,6 +289,18 @@ fn other_namespaces_missing(access: Access, errno: i32, read: ReadFile<'_>) -> M
     )
 }
 
+/// Why the mounts of a node cannot be separated from the machine's.
+fn mounts_missing(errno: i32) -> MissingCapability {
+    if errno == libc::EINVAL {
+        let why = format!("the root folder is not a mount point, as after chroot(2) ({})", reason(errno));
+        let remedy = "enter the folder with `systemd-nspawn -D FOLDER`, or with `mount --rbind FOLDER FOLDER` and \
+                      pivot_root(8) inside `unshare --mount`";
+        return MissingCapability::new("namespaces", why, remedy);
+    }
+    let why = format!("the kernel refuses to separate mounts ({})", reason(errno));
+    MissingCapability::new("namespaces", why, CONTAINER_REMEDY)
+}
+
 fn reason(errno: i32) -> String {
     io::Error::from_raw_os_error(errno).to_string()
 }
@@ -297,10 +310,12 @@ mod tests {
     use super::*;
 
     const KERNEL: &str = "6.1.0-13-amd64";
-    const ALL: Trial = Trial { user_namespace: 0, other_namespaces: 0, packet_socket: 0, realtime: 0 };
+    const ALL: Trial =
+        Trial { user_namespace: 0, other_namespaces: 0, private_mounts: 0, packet_socket: 0, realtime: 0 };
     const NOTHING: Trial = Trial {
         user_namespace: libc::EPERM,
         other_namespaces: NOT_TRIED,
+        private_mounts: NOT_TRIED,
         packet_socket: NOT_TRIED,
         realtime: libc::EPERM,
     };
@@ -336,6 +351,14 @@ mod tests {
             |asked: &Path| asked.ends_with("apparmor_restrict_unprivileged_userns").then(|| "1".to_owned());
         let missing = judge(KERNEL, Access::UserNamespace, false, stripped, &read).emulation().unwrap_err();
         assert!(missing.why.contains("AppArmor"), "{missing}");
+    }
+
+    #[test]
+    fn a_chroot_is_no_root_folder_for_a_lab() {
+        let found =
+            judge(KERNEL, Access::Direct, true, Trial { private_mounts: libc::EINVAL, ..ALL }, &|_| None);
+        let missing = found.emulation().unwrap_err();
+        assert!(missing.why.contains("chroot") && missing.remedy.contains("pivot_root"), "{missing}");
     }
 
     /// Root of a container cannot do what the advice to ordinary users says, and "run as root" is none.

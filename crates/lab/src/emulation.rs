@@ -6,10 +6,10 @@ use model::record::LinkReport;
 use model::{Backend, Network};
 use path::Seeds;
 
-use crate::emulator::capture::Tap;
-use crate::emulator::observer::Observation;
+use crate::capture::Tap;
 use crate::error::LabError;
 use crate::link::LinkEnd;
+use crate::observer::Observation;
 
 /// Creates the link's interfaces in the namespaces of the two nodes; *up* leads from the first to the second.
 pub(crate) type Connect = Box<dyn FnOnce([LinkEnd; 2]) -> Result<Start, LabError>>;

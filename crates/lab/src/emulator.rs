@@ -1,9 +1,6 @@
 //! The user-space emulator: a thread between two interfaces that forwards frames as [`path::Path`] decides.
 
-pub(crate) mod capture;
 mod engine;
-pub(crate) mod observer;
-mod pcapng;
 mod port;
 mod spin;
 
@@ -14,14 +11,14 @@ use model::record::LinkReport;
 use model::{Backend, Network};
 use path::Seeds;
 
+use crate::capture::Tap;
 use crate::emulation::{Connect, Emulation, Start};
 use crate::error::{LabError, Step};
+use crate::observer::{Observation, Observer};
 use crate::thread::thread_ended;
 use crate::worker::Worker;
 use crate::{affinity, link, netns, sysctl};
-use capture::Tap;
 use engine::{Command, Engine};
-use observer::{Observation, Observer};
 use port::Port;
 
 const THREAD: &str = "emulator";

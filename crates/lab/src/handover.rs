@@ -4,6 +4,7 @@
 //! the old address are lost, and sockets bound to it cannot send. The connections are not notified: a TCP
 //! connection hangs until its timeout; a QUIC client that opens a new socket continues.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -38,9 +39,22 @@ pub(crate) struct Handovers {
 struct AddressSchedule {
     changer: AddressChanger,
     changes: AddressChange,
-    /// The files of all nodes, which may contain the host's address.
-    files: Vec<Covered>,
+    followers: Followers,
 }
+
+/// What knows the host's address.
+#[derive(Debug)]
+pub(crate) struct Followers {
+    /// The files of all nodes.
+    pub(crate) files: Vec<Covered>,
+    pub(crate) listeners: Listeners,
+}
+
+/// Functions that are called with the old and the new address of a host.
+#[derive(Clone, Default)]
+pub(crate) struct Listeners(Arc<Mutex<Vec<Listener>>>);
+
+type Listener = Box<dyn FnMut(IpAddr, IpAddr) + Send>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -63,13 +77,13 @@ impl Handovers {
         spec: &TopologyNode,
         changes: AddressChange,
         settings: LinkSettings,
-        files: Vec<Covered>,
+        followers: Followers,
     ) -> Result<Handovers, LabError> {
         let (_, interface) = changes.end;
         let end = node.end(&spec.interfaces[interface])?;
         let routes = spec.routes.iter().filter(|route| route.interface == interface).copied().collect();
         let changer = AddressChanger { node: end.node, interface: end.interface, routes, settings };
-        let schedule = Arc::new(AddressSchedule { changer, changes, files });
+        let schedule = Arc::new(AddressSchedule { changer, changes, followers });
         Ok(Handovers { network: end.network, schedule, state: Mutex::default() })
     }
 
@@ -141,13 +155,14 @@ impl AddressSchedule {
 
     /// Names follow the address.
     fn rename(&self, old: IpAddr, new: IpAddr) -> Result<(), LabError> {
-        for files in &self.files {
+        for files in &self.followers.files {
             let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
             for file in files.iter_mut() {
                 file.replace_address(old, new)
                     .step(|| "writing a host's new address into the nodes' files".to_owned())?;
             }
         }
+        self.followers.listeners.notify(old, new);
         Ok(())
     }
 
@@ -159,5 +174,23 @@ impl AddressSchedule {
             }
         }
         Ok(())
+    }
+}
+
+impl Listeners {
+    pub(crate) fn add(&self, listener: impl FnMut(IpAddr, IpAddr) + Send + 'static) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+
+    fn notify(&self, old: IpAddr, new: IpAddr) {
+        for listener in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            listener(old, new);
+        }
+    }
+}
+
+impl fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listeners")
     }
 }

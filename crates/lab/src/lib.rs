@@ -26,11 +26,13 @@
 mod affinity;
 mod calibration;
 mod capability;
+mod capture;
 mod clock;
 mod emulation;
 mod emulator;
 mod error;
 mod handover;
+mod limits;
 mod link;
 mod monitor;
 mod mounts;
@@ -39,7 +41,9 @@ mod netlink;
 mod netlink_bytes;
 mod netns;
 mod node;
+mod observer;
 mod offload;
+mod pcapng;
 mod priority;
 mod probe;
 mod process;
@@ -53,6 +57,7 @@ mod terminal;
 mod thread;
 mod worker;
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -63,16 +68,16 @@ use path::{LinkDirection, Seeds};
 
 pub use capability::{Access, Capability, enter, probe, several_users};
 use emulation::Emulation;
-use emulator::capture;
-pub use emulator::observer::{Observation, ObservedSegment};
 use error::Step;
 pub use error::{LabError, MissingCapability};
-use handover::Handovers;
+use handover::{Followers, Handovers, Listeners};
+pub use limits::raise_open_files;
 pub use monitor::{Monitor, MonitorSpec};
 pub use mounts::OwnFile;
 pub use netem::probe_netem;
 use node::NodeBuilder;
 pub use node::{Addresses, CpuUsage, Node};
+pub use observer::{Observation, ObservedSegment};
 pub use process::{Exit, Input, Output, Process, Program};
 pub use settings::LinkSettings;
 pub use terminal::Terminal;
@@ -88,6 +93,8 @@ pub struct Lab {
     route: Vec<usize>,
     client: usize,
     server: usize,
+    /// Who learns of every changed address.
+    listeners: Listeners,
     capture: Mutex<Option<capture::Writer>>,
 }
 
@@ -154,6 +161,7 @@ impl Lab {
         capability::require()?;
         let LabSpec { topology, settings, seed, emulator_cpu, backend } = spec;
         let mtu_bytes = settings.mtu_bytes;
+        limits::prepare(topology.nodes.len(), topology.links.len())?;
         for network in topology.links.iter().filter_map(|link| link.network.as_ref()) {
             backend.check(network, mtu_bytes)?;
         }
@@ -190,7 +198,7 @@ impl Lab {
             .collect();
         let on_the_route: Vec<usize> =
             topology.route().unwrap_or_default().into_iter().map(|step| step.link).collect();
-        let (mut links, mut route) = (Vec::new(), Vec::new());
+        let (mut links, mut route, listeners) = (Vec::new(), Vec::new(), Listeners::default());
         for (index, link, network, start) in connected {
             if on_the_route.contains(&index) {
                 route.push(links.len());
@@ -198,8 +206,9 @@ impl Lab {
             let seed = link_seed(seed, index);
             let emulator = start(network, run_seeds(seed), emulator_cpu)?;
             let change = changes.iter().find(|change| change.link == index);
-            let handovers =
-                change.map(|change| handovers(change, &nodes, &topology, settings)).transpose()?;
+            let handovers = change
+                .map(|change| handovers(change, &nodes, &topology, settings, &listeners))
+                .transpose()?;
             links.push(Link {
                 name: link.name.clone(),
                 ends: link.ends.map(|(node, _)| topology.nodes[node].name.clone()),
@@ -215,7 +224,7 @@ impl Lab {
         }
         await_passing(&nodes, &topology, &links)?;
         let (client, server) = (topology.client, topology.server);
-        Ok(Lab { nodes, links, route, client, server, capture: Mutex::default() })
+        Ok(Lab { nodes, links, route, client, server, listeners, capture: Mutex::default() })
     }
 
     /// A lab whose two nodes are this machine, joined by its loopback. Nothing is emulated, reported or
@@ -234,8 +243,8 @@ impl Lab {
     pub fn loopback_of(names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Lab, LabError> {
         let nodes: Vec<Node> =
             names.into_iter().map(|name| Node::direct(name.as_ref())).collect::<Result<_, _>>()?;
-        let (links, route) = (Vec::new(), Vec::new());
-        Ok(Lab { nodes, links, route, client: 0, server: 1, capture: Mutex::default() })
+        let (links, route, listeners) = (Vec::new(), Vec::new(), Listeners::default());
+        Ok(Lab { nodes, links, route, client: 0, server: 1, listeners, capture: Mutex::default() })
     }
 
     /// Whether the lab has an emulated network.
@@ -276,6 +285,11 @@ impl Lab {
             }
         }
         Ok(())
+    }
+
+    /// Calls this with the old and the new address of a host after every change of an address from now on.
+    pub fn on_address_change(&self, listener: impl FnMut(IpAddr, IpAddr) + Send + 'static) {
+        self.listeners.add(listener);
     }
 
     /// The names of the emulated links.
@@ -421,10 +435,12 @@ fn handovers(
     nodes: &[Node],
     topology: &Topology,
     settings: LinkSettings,
+    listeners: &Listeners,
 ) -> Result<Handovers, LabError> {
     let node = change.end.0;
     let covered = nodes.iter().map(Node::covered).collect();
-    Handovers::new(&nodes[node], &topology.nodes[node], change.clone(), settings, covered)
+    let followers = Followers { files: covered, listeners: listeners.clone() };
+    Handovers::new(&nodes[node], &topology.nodes[node], change.clone(), settings, followers)
 }
 
 /// The seed of a topology's link; the first link has the lab's seed.

@@ -26,9 +26,9 @@ use path::Seeds;
 pub use probe::probe_netem;
 use statistics::{DirectionSetup, InterfaceCounters, QdiscCounters};
 
+use crate::capture::Tap;
 use crate::clock::monotonic_ns;
 use crate::emulation::{Connect, Emulation, Start};
-use crate::emulator::capture::Tap;
 use crate::error::{LabError, Step};
 use crate::netlink::{Netlink, Qdisc, Veth};
 use crate::worker::Worker;

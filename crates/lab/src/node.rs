@@ -82,7 +82,7 @@ impl NodeBuilder {
         let role = node.role;
         let isolation = worker.begin(move || {
             let network = netns::unshare_node()?;
-            let init = Init::fork()?;
+            let init = Init::start()?;
             match role {
                 Role::Host => sysctl::apply_node(settings)?,
                 Role::Router => sysctl::apply_node(settings).and_then(|()| sysctl::apply_router())?,

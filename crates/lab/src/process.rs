@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use rustix::time::Timespec;
 
-use crate::affinity;
 use crate::clock::nanoseconds;
 use crate::error::{LabError, Step};
 use crate::procfs::{Schedule, Stat, tick_ns, tids, user_part_ns};
+use crate::{affinity, limits};
 
 /// A program to start.
 #[derive(Debug)]
@@ -179,6 +179,9 @@ impl Program {
         }
         if let Some(bytes) = self.file_limit_bytes {
             limit_files(&mut command, bytes);
+        }
+        if let Some(limit) = limits::original() {
+            restore_open_files(&mut command, limit);
         }
         let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -414,6 +417,13 @@ fn limit_files(command: &mut std::process::Command, bytes: u64) {
         Ok(rustix::process::setrlimit(Resource::Fsize, limit)?)
     };
     // SAFETY: the closure makes two system calls; it neither allocates nor locks.
+    unsafe { command.pre_exec(arm) };
+}
+
+/// Gives a process the limit of open files that the tool was started with.
+fn restore_open_files(command: &mut std::process::Command, limit: Rlimit) {
+    let arm = move || Ok(rustix::process::setrlimit(Resource::Nofile, limit)?);
+    // SAFETY: the closure makes one system call; it neither allocates nor locks.
     unsafe { command.pre_exec(arm) };
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use model::pins::CongestionControl;
 
@@ -45,9 +46,11 @@ const NODE_IPV6: &[(&str, &str)] = &[
 const SILENT_IPV6: &[(&str, &str)] =
     &[("ipv6/conf/default/disable_ipv6", "1"), ("ipv6/conf/all/disable_ipv6", "1")];
 
-/// Whether this kernel has IPv6.
+/// Whether this kernel has IPv6. It is asked once: a lookup below `/proc/sys/net` takes longer with each
+/// namespace.
 pub(crate) fn has_ipv6() -> bool {
-    Path::new(ROOT).join("ipv6").exists()
+    static HAS_IPV6: LazyLock<bool> = LazyLock::new(|| Path::new(ROOT).join("ipv6").exists());
+    *HAS_IPV6
 }
 
 /// Applies the settings of a node, before its links exist.

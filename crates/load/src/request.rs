@@ -1,12 +1,12 @@
 //! Requests as templates: one for each URL, encoded once by the engine.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use engine::{Request, VaryingField};
 use model::assignment::{Assignment, Target};
-use model::options::Body;
 use model::page::ResourceKind;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
 use model::workload::Workload;
@@ -34,10 +34,11 @@ impl Requests {
     /// One template for each path of the workload, in the same order.
     ///
     /// # Errors
-    /// The file of a body cannot be read, or a random part of a path has another form.
+    /// A random part of a path has another form.
     pub(crate) fn new(assignment: &Assignment, paths: &[&str]) -> Result<Self> {
         let options = &assignment.options.requests;
-        let bodies = options.bodies.iter().map(read).collect::<Result<Vec<Bytes>>>()?;
+        let bodies: Vec<Bytes> =
+            options.bodies.iter().map(|body| Bytes::from_owner(Arc::clone(&body.0))).collect();
         let mut templates = Vec::with_capacity(paths.len());
         let mut labels = Vec::with_capacity(paths.len());
         let mut patterns = Vec::new();
@@ -105,15 +106,6 @@ impl Requests {
 pub(crate) fn target(assignment: &Assignment, number: usize) -> &Target {
     let further = &assignment.options.requests.further_targets;
     number.checked_sub(1).and_then(|index| further.get(index)).unwrap_or(&assignment.target)
-}
-
-fn read(body: &Body) -> Result<Bytes> {
-    match body {
-        Body::Text(text) => Ok(Bytes::from(text.clone())),
-        Body::File(path) => {
-            Ok(std::fs::read(path).with_context(|| format!("reading the body {path}"))?.into())
-        }
-    }
 }
 
 /// The client's own fields, replaced or followed by those of the options.

@@ -129,6 +129,13 @@ pub struct ClientReport {
     pub external: Option<Box<ExternalReport>>,
 }
 
+impl ClientReport {
+    /// How long its loop stood still after the warm-up, in nanoseconds.
+    pub fn stood_still_ns(&self) -> u64 {
+        self.suspended.total_ns.saturating_sub(self.warmup.unwrap_or_default().suspended_ns)
+    }
+}
+
 /// Times in which a client's loop stood still although it had to act: the process was stopped, or the machine
 /// was. Shorter ones than [`Suspensions::LEAST_NS`] are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

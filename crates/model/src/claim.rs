@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
-use crate::named;
+use crate::statistic::Statistic;
 
 /// A sentence, and the test of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum ClaimTest {
         /// The one that was chosen.
         level: Level,
         /// The statistics that it was chosen by.
-        by: Vec<ClaimStatistic>,
+        by: Vec<Statistic>,
     },
     /// A timing script or list that was recorded with one level is fit for the others: a recording with them
     /// would have waited as long for each response.
@@ -46,7 +46,7 @@ pub enum ClaimTest {
         /// The metric.
         metric: String,
         /// The statistic of it.
-        statistic: ClaimStatistic,
+        statistic: Statistic,
         /// The cells that it is about: those that have all these levels.
         levels: Vec<Level>,
         /// At least this.
@@ -56,27 +56,13 @@ pub enum ClaimTest {
     },
 }
 
-named! { "a statistic";
-    /// A statistic of a metric.
-    #[expect(missing_docs, reason = "the names are enough")]
-    pub enum ClaimStatistic {
-        Median = "median",
-        Mean = "mean",
-        Iqr = "iqr",
-        P90 = "p90",
-        P95 = "p95",
-        P99 = "p99",
-        P999 = "p999",
-    }
-}
-
 /// A bound of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// In the metric's unit; times in nanoseconds.
     Plain(f64),
-    /// So many round trips of the cell's network.
+    /// Round trips of the cell's network.
     RoundTrips(f64),
 }
 

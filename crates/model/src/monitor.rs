@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Name {
 pub enum MonitorRate {
     /// Never.
     Off,
-    /// So many times a second, [`MonitorRate::HERTZ`]; and at a run's begin and end in any case.
+    /// Times per second, [`MonitorRate::HERTZ`]; and at the start and end of a run in any case.
     Hertz(u8),
 }
 

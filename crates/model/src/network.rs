@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DataFile, InputError, Source};
 use crate::named;
 
+mod change;
 pub mod kernel;
 mod known;
 mod resolve;
@@ -375,7 +376,7 @@ pub enum Order {
 pub struct Reorder {
     /// Probability that a candidate is chosen, from 0 to 1.
     pub share: f64,
-    /// Every packet of this number since the last chosen one is a candidate; 1 makes every packet one.
+    /// The first candidate is this many packets after the last chosen one; 1 makes every packet one.
     pub gap: u64,
 }
 
@@ -469,35 +470,6 @@ impl Network {
         trace: &dyn Fn(&str) -> Result<DataFile, String>,
     ) -> Result<Network, InputError> {
         resolve::resolve(&table.name.value, &table.written, trace)
-    }
-
-    /// The same network with the values of these keys, from the start and after every change of its timeline.
-    /// Values are as in a network file; those that are neither a table nor a list need no quotes.
-    ///
-    /// # Errors
-    /// An unknown key, a bad unit or a contradiction.
-    pub fn changed(
-        &self,
-        keys: &[(String, String)],
-        trace: &dyn Fn(&str) -> Result<DataFile, String>,
-    ) -> Result<Network, String> {
-        let text: String = keys.iter().map(|(key, value)| written::line(key, value)).collect();
-        let source = Source { file: "", text: &text };
-        let changed = written::read_keys(source).and_then(|both| resolve::change(self, &both, trace));
-        changed.map_err(|error| error.problem)
-    }
-
-    /// Whether links can change from this network to another while packets are on them.
-    ///
-    /// # Errors
-    /// What stays as it is while packets wait.
-    pub fn check_live_change(&self, to: &Network) -> Result<(), String> {
-        let kind = |direction: &Direction| std::mem::discriminant(&direction.queue.discipline);
-        let is_same = kind(&self.up) == kind(&to.up) && kind(&self.down) == kind(&to.down);
-        if is_same {
-            return Ok(());
-        }
-        Err("the `discipline` of a queue cannot change while packets wait; start another lab".to_owned())
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a client handles requests, connections and rows, apart from its workload.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,14 +65,21 @@ pub struct PathOptions {
     pub body: Option<u32>,
 }
 
-/// A request's body.
+/// A request's body. All threads of a load test share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Body {
-    /// These characters.
-    Text(String),
-    /// A file's content, read once at the start.
-    File(String),
+#[serde(from = "Vec<u8>", into = "Vec<u8>")]
+pub struct Body(pub Arc<[u8]>);
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Body(bytes.into())
+    }
+}
+
+impl From<Body> for Vec<u8> {
+    fn from(body: Body) -> Self {
+        body.0.to_vec()
+    }
 }
 
 /// How connections are opened and used.

@@ -185,7 +185,8 @@ fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
 
 /// One line such as `55 resources, 1.6 MB`, for tables and reports.
 pub fn describe(page: &Page) -> String {
-    format!("{} resources, {}", page.resources.len(), units::format_bytes(float(page.total_bytes())))
+    let resources = units::counted(page.resources.len() as u64, "resource");
+    format!("{resources}, {}", units::format_bytes(float(page.total_bytes())))
 }
 
 #[cfg(test)]

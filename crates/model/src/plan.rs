@@ -15,6 +15,7 @@ use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::player::Player;
+use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::Settings;
 use crate::variant::Variant;
@@ -24,7 +25,7 @@ use crate::workload::Workload;
 pub use crate::level::Level;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 7;
+pub const PLAN_VERSION: u32 = 8;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct Plan {
     pub study_text: String,
     /// The primary metric, by name.
     pub metric: String,
+    /// The statistic of the metric that verdicts are about; `None` for the median.
+    #[serde(default, skip_serializing_if = "Statistic::is_median")]
+    pub statistic: Statistic,
     /// The level with which every other level is compared.
     pub baseline: Level,
     /// The margin of interest as a share: differences inside it do not matter.
@@ -189,8 +193,7 @@ pub struct Cell {
     pub expected_run_ns: u64,
     /// A longer run is ended and stored as a timeout.
     pub run_limit_ns: u64,
-    /// Why its client does not support it, which makes its runs *unsupported*; `None` if that is unknown
-    /// before a run.
+    /// Why its client cannot run it: its runs are *unsupported*; `None` if that is unknown before a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
 }
@@ -435,9 +438,19 @@ impl Plan {
         players.flat_map(of).collect()
     }
 
-    /// The prediction of the whole study's duration; of the least runs, where a rule adds more.
+    /// The prediction of the whole study's duration, with the reference measurements of its networks; of the
+    /// least runs, where a rule adds more.
     pub fn expected_ns(&self) -> u64 {
-        self.least_runs().iter().map(|run| self.cells[run.cell as usize].expected_run_ns).sum()
+        let runs_ns: u64 =
+            self.least_runs().iter().map(|run| self.cells[run.cell as usize].expected_run_ns).sum();
+        let measured = self.cells.iter().filter(|cell| cell.expected_run_ns > 0);
+        let measured: BTreeSet<(usize, Backend)> =
+            measured.map(|cell| (cell.network, cell.backend)).collect();
+        let references = measured.iter().filter(|(network, _)| self.has_reference(*network));
+        let of_network = |(network, _): &(usize, Backend)| {
+            self.networks.get(*network).map_or(0, crate::predict::reference_ns)
+        };
+        references.map(of_network).fold(runs_ns, u64::saturating_add)
     }
 
     /// The runs that are made in any case: all of them, unless a rule adds some.

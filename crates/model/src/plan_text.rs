@@ -28,7 +28,8 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "Study {}", plan.study)?;
     wrap(out, 2, 2, "", plan.question.split_whitespace(), " ")?;
     writeln!(out)?;
-    entry(out, "metric", &plan.metric)?;
+    let of = if plan.statistic.is_median() { String::new() } else { format!("{} of ", plan.statistic) };
+    entry(out, "metric", &format!("{of}{}", plan.metric))?;
     entry(out, "baseline", &format!("{} = {}", plan.baseline.factor, plan.baseline.value))?;
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;

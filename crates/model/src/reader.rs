@@ -4,6 +4,7 @@
 //! there, and so does the documentation.
 
 mod key;
+mod placed;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -16,52 +17,12 @@ use crate::named::{Named, unknown};
 use crate::units;
 
 pub use key::{Key, TableKeys};
+pub use placed::{Form, Placed, PlacedStrings, StringEntry};
 
 /// The most entries of a list.
 pub const MOST_ENTRIES: usize = 1000;
 /// The largest file.
 const MOST_TEXT_BYTES: usize = 256 << 10;
-
-/// A value with its place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed<T> {
-    /// The value.
-    pub value: T,
-    /// Its place.
-    pub place: Place,
-}
-
-/// A list of strings; its place is the bracket.
-pub type PlacedStrings = Placed<Vec<Placed<String>>>;
-
-/// A key and its string.
-pub type StringEntry = (Placed<String>, Placed<String>);
-
-impl<T> Placed<T> {
-    /// An error at this place.
-    pub fn error(&self, problem: impl Into<String>) -> InputError {
-        InputError { place: self.place.clone(), problem: problem.into() }
-    }
-
-    /// The same place with another value.
-    ///
-    /// # Errors
-    /// What `change` refuses, at this place.
-    pub fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
-        match change(self.value) {
-            Ok(value) => Ok(Placed { value, place: self.place }),
-            Err(problem) => Err(InputError { place: self.place, problem }),
-        }
-    }
-}
-
-/// A value that has a short form and a full one.
-pub enum Form<'a> {
-    /// The short form.
-    Text(Placed<String>),
-    /// The full form.
-    Table(Table<'a>),
-}
 
 /// A table of a TOML file.
 pub struct Table<'a> {

@@ -9,6 +9,7 @@ use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::plan::Plan;
 use crate::reader::Placed;
+use crate::statistic::Statistic;
 use crate::tunable::ServerFacts;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
@@ -35,7 +36,7 @@ mod written;
 use written::{Baseline, NamedEntry};
 
 pub use factors::FactorKind;
-pub use metric::{MetricFacts, Requirement};
+pub use metric::{MetricFacts, Requirement, ValuesPerRun};
 pub use overrides::{Override, OverrideValue};
 pub use written::KEYS;
 
@@ -46,6 +47,7 @@ pub struct Study {
     text: String,
     question: String,
     metric: Placed<String>,
+    statistic: Placed<Statistic>,
     baseline: Baseline,
     margin_share: f64,
     runs: Placed<u32>,

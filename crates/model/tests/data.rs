@@ -73,7 +73,13 @@ impl Library for Folders {
 
     fn metrics(&self) -> Vec<MetricFacts> {
         let (name, workloads) = (self.metric.clone(), &WorkloadKind::ALL);
-        vec![MetricFacts { name, workloads, is_comparable: true, requires: None }]
+        vec![MetricFacts {
+            name,
+            workloads,
+            is_comparable: true,
+            requires: None,
+            values: model::study::ValuesPerRun::One,
+        }]
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {
@@ -183,15 +189,15 @@ fn every_study_becomes_a_plan() {
     }
 }
 
-/// The TOML in the documentation of the lab that begins with a title is a topology.
+/// Every TOML in the documentation of the lab that begins with a title is a topology.
 #[test]
 fn the_topology_in_the_documentation_can_be_read() {
     #[expect(clippy::disallowed_methods, reason = "only this test reads files, the crate does not")]
     let text = std::fs::read_to_string(folder("docs").join("lab.md")).unwrap();
     let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let topologies: Vec<&str> = blocks.filter(|block| block.starts_with("title")).collect();
-    assert_eq!(topologies.len(), 1);
-    assert_eq!(topology("docs/lab.md", topologies[0]).nodes.len(), 3);
+    let nodes = topologies.iter().map(|text| topology("docs/lab.md", text).nodes.len());
+    assert_eq!(nodes.collect::<Vec<_>>(), [3, 102]);
 }
 
 /// The TOML in the documentation of networks that begins with a title is a network.

@@ -2,18 +2,21 @@
 //!
 //! It is authoritative for the root, so nodes have the same names everywhere, without a domain, and an
 //! unknown name does not exist. A name has its addresses (A, AAAA), an address its name (PTR), and a name
-//! with servers announces their versions of HTTP and their ports (HTTPS, RFC 9460).
+//! with servers announces their versions of HTTP and their ports (HTTPS, RFC 9460). Clients that reach a node
+//! at different addresses ask at different addresses of the server, and have different views.
 //!
 //! ```no_run
-//! use names::{Config, Host, PORT, Service};
+//! use names::{Config, Host, PORT, Service, View};
 //!
 //! let services = vec![Service { alpn: "h3".to_owned(), port: 443 }];
 //! let host = Host { name: "server".to_owned(), addresses: vec!["10.0.0.2".parse()?], services };
-//! let config = Config { listen: vec![format!("10.0.0.1:{PORT}").parse()?], hosts: vec![host] };
-//! names::serve(&config, || println!("ready"))?;
+//! let view = View { listen: vec![format!("10.0.0.1:{PORT}").parse()?], hosts: vec![host] };
+//! let config = Config { ttl_s: 300, views: vec![view] };
+//! names::serve(config, std::io::stdin(), || println!("ready"))?;
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -29,9 +32,9 @@ use hickory_server::store::in_memory::InMemoryZoneHandler;
 use hickory_server::zone_handler::{AxfrPolicy, Catalog, ZoneType};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UdpSocket};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
-/// How long clients may cache an answer. A lab's names do not change.
-const TTL_S: u32 = 300;
 /// A TCP connection without queries for this long is closed.
 const TCP_PATIENCE: Duration = Duration::from_secs(5);
 /// How many answers may wait on a TCP connection.
@@ -46,6 +49,16 @@ const HTTPS_PORT: u16 = 443;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// How long clients may cache an answer, in seconds.
+    pub ttl_s: u32,
+    /// What it answers, and where.
+    pub views: Vec<View>,
+}
+
+/// The answers to the clients that ask at the same addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
     /// The addresses on which it listens, over UDP and TCP.
     pub listen: Vec<SocketAddr>,
     /// The known hosts.
@@ -75,58 +88,90 @@ pub struct Service {
     pub port: u16,
 }
 
-/// Serves until the process ends; `ready` is called when all sockets are bound.
+type Zone = InMemoryZoneHandler<TokioRuntimeProvider>;
+
+/// Serves until the process ends; `ready` is called when all sockets are bound. Each line of `changes` has an
+/// old and a new address: hosts with the old one have the new one from then on.
 ///
 /// # Errors
 /// A name is invalid, an address cannot be bound, or a socket fails.
-pub fn serve(config: &Config, ready: impl FnOnce()) -> Result<()> {
+pub fn serve(config: Config, changes: impl Read + Send + 'static, ready: impl FnOnce()) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut server = Server::new(catalog(config)?);
-        for address in &config.listen {
-            let what = || format!("cannot listen for DNS queries at {address}");
-            server.register_socket(UdpSocket::bind(address).await.with_context(what)?);
-            let listener = TcpListener::bind(address).await.with_context(what)?;
-            server.register_listener(listener, TCP_PATIENCE, TCP_ANSWERS);
+        let (mut zones, mut servers) = (Vec::new(), JoinSet::new());
+        for view in &config.views {
+            let zone = Arc::new(zone(view, config.ttl_s)?);
+            let mut catalog = Catalog::new();
+            catalog.upsert(LowerName::new(&Name::root()), vec![Arc::<Zone>::clone(&zone)]);
+            zones.push(zone);
+            let mut server = Server::new(catalog);
+            for address in &view.listen {
+                let what = || format!("cannot listen for DNS queries at {address}");
+                server.register_socket(UdpSocket::bind(address).await.with_context(what)?);
+                let listener = TcpListener::bind(address).await.with_context(what)?;
+                server.register_listener(listener, TCP_PATIENCE, TCP_ANSWERS);
+            }
+            servers.spawn(async move { server.block_until_done().await });
         }
+        let runtime = Handle::current();
+        std::thread::spawn(move || {
+            // A lab writes valid lines; after any other one the addresses stay.
+            let _ = follow(config, BufReader::new(changes), &zones, &runtime);
+        });
         ready();
-        server.block_until_done().await.context("the name server failed")
+        while let Some(ended) = servers.join_next().await {
+            ended?.context("the name server failed")?;
+        }
+        Ok(())
     })
 }
 
-fn catalog(config: &Config) -> Result<Catalog> {
-    let mut zone =
-        InMemoryZoneHandler::<TokioRuntimeProvider>::empty(Name::root(), ZoneType::Primary, AxfrPolicy::Deny);
-    for record in records(config)? {
+/// Changes the zones of the views as addresses change.
+fn follow(mut config: Config, changes: impl BufRead, zones: &[Arc<Zone>], runtime: &Handle) -> Result<()> {
+    for line in changes.lines() {
+        let line = line?;
+        let (old, new) = line.split_once(' ').context("a change is not `OLD NEW`")?;
+        let (old, new): (IpAddr, IpAddr) = (old.parse()?, new.parse()?);
+        for (view, known) in config.views.iter_mut().zip(zones) {
+            let addresses = view.hosts.iter_mut().flat_map(|host| &mut host.addresses);
+            addresses.filter(|address| **address == old).for_each(|address| *address = new);
+            let mut changed = zone(view, config.ttl_s)?;
+            *runtime.block_on(known.records_mut()) = std::mem::take(changed.records_get_mut());
+        }
+    }
+    Ok(())
+}
+
+fn zone(view: &View, ttl_s: u32) -> Result<Zone> {
+    let mut zone = Zone::empty(Name::root(), ZoneType::Primary, AxfrPolicy::Deny);
+    for record in records(view, ttl_s)? {
         let shown = record.to_string();
         if !zone.upsert_mut(record, SERIAL) {
             return Err(anyhow!("the name server refuses the record {shown}"));
         }
     }
-    let mut catalog = Catalog::new();
-    catalog.upsert(LowerName::new(&Name::root()), vec![Arc::new(zone)]);
-    Ok(catalog)
+    Ok(zone)
 }
 
 /// Every record of the zone, the start of authority first.
-fn records(config: &Config) -> Result<Vec<Record>> {
+fn records(view: &View, ttl_s: u32) -> Result<Vec<Record>> {
     let own = name("names")?;
     // The last value is the TTL of negative answers (RFC 2308, section 4): they are not cached.
     let authority = SOA::new(own.clone(), own.clone(), SERIAL, 3600, 600, 86_400, 0);
     let mut records = vec![
-        Record::from_rdata(Name::root(), TTL_S, RData::SOA(authority)),
-        Record::from_rdata(Name::root(), TTL_S, RData::NS(NS(own))),
+        Record::from_rdata(Name::root(), ttl_s, RData::SOA(authority)),
+        Record::from_rdata(Name::root(), ttl_s, RData::NS(NS(own))),
     ];
-    for host in &config.hosts {
+    for host in &view.hosts {
         let owner = name(&host.name)?;
         for address in &host.addresses {
             let data = match *address {
                 IpAddr::V4(v4) => RData::A(A(v4)),
                 IpAddr::V6(v6) => RData::AAAA(AAAA(v6)),
             };
-            records.push(Record::from_rdata(owner.clone(), TTL_S, data));
+            records.push(Record::from_rdata(owner.clone(), ttl_s, data));
             let pointer = RData::PTR(PTR(owner.clone()));
-            let reverse = Record::from_rdata(Name::from(*address), TTL_S, pointer);
+            let reverse = Record::from_rdata(Name::from(*address), ttl_s, pointer);
             // The first name of an address is its PTR record.
             if records.iter().all(|known| known.name != reverse.name) {
                 records.push(reverse);
@@ -147,7 +192,7 @@ fn records(config: &Config) -> Result<Vec<Record>> {
             }
             let all = owners.into_iter();
             records.extend(
-                all.map(|record_name| Record::from_rdata(record_name, TTL_S, RData::HTTPS(data.clone()))),
+                all.map(|record_name| Record::from_rdata(record_name, ttl_s, RData::HTTPS(data.clone()))),
             );
         }
     }
@@ -211,7 +256,7 @@ mod tests {
     #[test]
     fn a_host_has_addresses_pointers_and_announcements() {
         let alias = Host { name: "server-v6".to_owned(), services: Vec::new(), ..host() };
-        let found = records(&Config { listen: Vec::new(), hosts: vec![host(), alias] }).unwrap();
+        let found = records(&View { listen: Vec::new(), hosts: vec![host(), alias] }, 300).unwrap();
         let shown: Vec<String> =
             found.iter().map(|record| format!("{} {}", record.name, record.data)).collect();
         for expected in [
@@ -235,13 +280,13 @@ mod tests {
                 "{https:?}"
             );
         }
-        assert!(catalog(&Config { listen: Vec::new(), hosts: vec![host()] }).is_ok());
+        assert!(zone(&View { listen: Vec::new(), hosts: vec![host()] }, 300).is_ok());
     }
 
     #[test]
     fn an_invalid_name_is_an_error() {
         let host = Host { name: "a".repeat(64), ..host() };
-        let error = records(&Config { listen: Vec::new(), hosts: vec![host] }).unwrap_err();
+        let error = records(&View { listen: Vec::new(), hosts: vec![host] }, 300).unwrap_err();
         assert!(error.to_string().contains("` is not a DNS name"), "{error}");
     }
 }

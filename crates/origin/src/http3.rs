@@ -3,6 +3,7 @@
 mod control;
 mod fields;
 mod guard;
+mod own_stream;
 mod request;
 
 use std::future::Future;

@@ -95,3 +95,62 @@ async fn run(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::Identity;
+
+    /// A connection whose client keeps it alive with PINGs alone.
+    #[test]
+    fn pings_do_not_keep_a_quic_connection() {
+        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let mut config = Config::loopback(&[Variant::H3]);
+        config.identity = Some(Identity {
+            certificate_pem: certificate.cert.pem().into_bytes(),
+            key_pem: certificate.signing_key.serialize_pem().into_bytes(),
+        });
+        // `serve` refuses such a short limit.
+        config.idle_timeout = Duration::from_millis(600);
+        let server = Arc::new(Server::new(config, None).unwrap());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider);
+        let tls = tls.with_protocol_versions(&[&rustls::version::TLS13]).unwrap();
+        let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+        let mut transport = quinn::TransportConfig::default();
+        transport.keep_alive_interval(Some(Duration::from_millis(50)));
+        let mut client = quinn::ClientConfig::new(Arc::new(crypto));
+        client.transport_config(Arc::new(transport));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (tell, told) = oneshot::channel();
+            let ready =
+                |addresses: &[(Variant, SocketAddr)], _: &[Shortfall]| tell.send(addresses[0].1).unwrap();
+            let pings = async {
+                let endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).unwrap();
+                let connecting = endpoint.connect_with(client, told.await.unwrap(), "localhost").unwrap();
+                let quic = connecting.await.unwrap();
+                // The control stream with empty SETTINGS.
+                let mut control = quic.open_uni().await.unwrap();
+                control.write_all(&[0, 4, 0]).await.unwrap();
+                let closed = tokio::time::timeout(Duration::from_secs(20), quic.closed()).await;
+                assert!(closed.is_ok(), "the connection lives on");
+                assert!(quic.stats().frame_tx.ping > 3, "PINGs kept QUIC itself alive");
+            };
+            tokio::select! {
+                ran = run(&server, ready, std::future::pending()) => panic!("the origin ended: {ran:?}"),
+                () = pings => (),
+            }
+        });
+        let failures = server.report().failures;
+        assert!(failures.iter().any(|why| why.contains("no content was transferred")), "{failures:?}");
+    }
+}

@@ -112,11 +112,11 @@ fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sen
     })
 }
 
-/// The medians of a row and of the baseline.
+/// The compared values of a row and of the baseline.
 fn values(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<String> {
     let baseline = context.rows.iter().find(|row| row.series.is_baseline)?;
     let [own, other] = [row.primary()?, baseline.primary()?]
-        .map(|metric| text::value(view.metric_unit(), metric.median.value));
+        .map(|metric| text::value(view.metric_unit(), metric.compared().value));
     Some(format!("{own} instead of {other}"))
 }
 
@@ -180,8 +180,11 @@ pub(crate) fn lead(view: &View<'_>) -> String {
             "This study compares nothing: it has no second level of {factor}. Its numbers are in the tables."
         );
     }
-    let what =
-        format!("{} of each {factor} compared with {}", text::capital(&view.metric_title()), view.baseline());
+    let what = format!(
+        "{} of each {factor} compared with {}",
+        text::capital(&view.compared_title()),
+        view.baseline()
+    );
     if summary.runs_stored == 0 {
         return format!("{what}. No run is stored, so there are no results.");
     }
@@ -196,7 +199,8 @@ pub(crate) fn lead(view: &View<'_>) -> String {
     };
     let runs = text::count(view.runs_per_cell(), "run", "runs");
     format!(
-        "{what}: the ratio of the medians over {runs}, with its 95 % interval in brackets; {direction}.{corrected}"
+        "{what}: the ratio of the {}s over {runs}, with its 95 % interval in brackets; {direction}.{corrected}",
+        view.statistic_noun()
     )
 }
 

@@ -113,14 +113,15 @@ impl<'v, 'a> Place<'v, 'a> {
         ends.map_or(0.0, |(best, worst)| (value(worst) - value(best)).abs())
     }
 
-    /// The levels that share the best value: those whose intervals overlap with that of the best.
+    /// The levels that share the best value: from the best on, as long as intervals overlap with its own.
     fn leaders(&self) -> Vec<&'v Row<'a>> {
         let Some(best) = self.ranked.first() else { return Vec::new() };
         let overlaps = |row: &&&Row<'a>| {
             let both = best.primary().zip(row.primary());
-            both.is_some_and(|(best, own)| overlap(&best.median, &own.median))
+            both.is_some_and(|(best, own)| overlap(&best.compared(), &own.compared()))
         };
-        let leaders: Vec<&Row<'a>> = self.ranked.iter().filter(overlaps).copied().collect();
+        // Not beyond the first that is worse: a slower level with a wide interval is no leader.
+        let leaders: Vec<&Row<'a>> = self.ranked.iter().take_while(overlaps).copied().collect();
         // If wide intervals make all of them overlap, the paired comparisons decide.
         if leaders.len() < self.ranked.len() { leaders } else { self.ranked[..1].to_vec() }
     }
@@ -135,7 +136,7 @@ impl<'v, 'a> Place<'v, 'a> {
         let names: Vec<String> = leaders.iter().map(|row| row.series.name.clone()).collect();
         let is_leading =
             |row: &&Row<'_>| leaders.iter().any(|leader| leader.series.index == row.series.index);
-        let takes = if view.metric_unit() == "ns" && !view.more_is_better() { "takes" } else { "has" };
+        let takes = if is_typical_time(view) { "takes" } else { "has" };
         // The value to compare with: that of the baseline or, where this is the best, the worst.
         let other = self.ranked.iter().find(|row| row.series.is_baseline && !is_leading(row));
         let other = other.or_else(|| self.ranked.last().filter(|row| !is_leading(row)));
@@ -161,7 +162,8 @@ impl<'v, 'a> Place<'v, 'a> {
         let Some(best) = encrypted.first().filter(|_| encrypted.len() > 1) else { return String::new() };
         let is_named = named.is_some_and(|row| row.series.index == best.series.index);
         let value = if is_named { String::new() } else { format!(" with {}", shown(view, best)) };
-        format!(" The {} encrypted variant is {}{value}.", superlative(view), best.series.name)
+        let first = if is_typical_time(view) { superlative(view) } else { "best" };
+        format!(" The {first} encrypted variant is {}{value}.", best.series.name)
     }
 }
 
@@ -170,7 +172,7 @@ fn undecided_sentence(view: &View<'_>, outcome: Outcome, places: &[&Place<'_, '_
     let prefix =
         if view.contexts.len() > 1 { format!("For {}, ", text::list(&names)) } else { String::new() };
     let ranges: Vec<String> = places.iter().map(|place| range(view, place.ranked.iter().copied())).collect();
-    let (metric, factor) = (view.metric_title(), view.factor());
+    let (metric, factor) = (view.compared_title(), view.factor());
     let values = format!("{metric} {}", text::list(&ranges));
     let sentence = match outcome {
         Outcome::Equivalent => {
@@ -233,22 +235,27 @@ fn tally(view: &View<'_>, places: &[Place<'_, '_>]) -> String {
 /// Such as `is fastest` or `have the highest goodput`.
 fn is_best(view: &View<'_>, levels: usize) -> String {
     let is_one = levels == 1;
-    match (view.metric_unit(), view.more_is_better()) {
-        ("ns", false) => format!("{} fastest", if is_one { "is" } else { "are" }),
-        _ => format!(
+    match is_typical_time(view) {
+        true => format!("{} fastest", if is_one { "is" } else { "are" }),
+        false => format!(
             "{} the {} {}",
             if is_one { "has" } else { "have" },
             superlative(view),
-            view.metric_title()
+            view.compared_title()
         ),
     }
 }
 
+/// Whether verdicts are about the time that something usually takes.
+fn is_typical_time(view: &View<'_>) -> bool {
+    view.metric_unit() == "ns" && !view.more_is_better() && view.statistic().tail_quantile().is_none()
+}
+
 fn superlative(view: &View<'_>) -> &'static str {
-    match (view.metric_unit(), view.more_is_better()) {
-        ("ns", false) => "fastest",
-        (_, false) => "lowest",
-        (_, true) => "highest",
+    match (is_typical_time(view), view.more_is_better()) {
+        (true, _) => "fastest",
+        (false, false) => "lowest",
+        (false, true) => "highest",
     }
 }
 
@@ -259,7 +266,7 @@ fn sentence_case(text: &str) -> String {
 }
 
 fn value(row: &Row<'_>) -> f64 {
-    row.primary().map_or(f64::NAN, |metric| metric.median.value)
+    row.primary().map_or(f64::NAN, |metric| metric.compared().value)
 }
 
 fn shown(view: &View<'_>, row: &Row<'_>) -> String {

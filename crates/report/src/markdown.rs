@@ -43,7 +43,7 @@ pub(crate) fn append(out: &mut String, parts: &[String], max_chars: usize, thing
 }
 
 fn table(view: &View<'_>, context: &Context<'_>) -> String {
-    let head = [view.factor(), view.metric_title(), format!("against {}", view.baseline())];
+    let head = [view.factor(), view.compared_title(), format!("against {}", view.baseline())];
     let note = if context.note.is_empty() { String::new() } else { format!(" ({})", escaped(&context.note)) };
     let mut out = format!(
         "\n**{}**{note}\n\n| {} | verdict | validity |\n|---|---:|---:|---|---|\n",
@@ -57,7 +57,7 @@ fn table(view: &View<'_>, context: &Context<'_>) -> String {
 }
 
 fn cells(row: &Row<'_>) -> [String; 5] {
-    let median = row.primary().map(|metric| text::estimate(&metric.unit, &metric.median));
+    let value = row.primary().map(|metric| text::estimate(&metric.unit, &metric.compared()));
     let ratio = row.comparison.and_then(|comparison| comparison.ratio);
     let mark =
         |text: String| if row.is_believable() || text == text::NONE { text } else { format!("({text})") };
@@ -68,7 +68,7 @@ fn cells(row: &Row<'_>) -> [String; 5] {
     };
     [
         row.series.name.clone(),
-        mark(median.unwrap_or(text::NONE.to_owned())),
+        mark(value.unwrap_or(text::NONE.to_owned())),
         mark(text::ratio_with_interval(ratio, text::NONE)),
         verdict.to_owned(),
         row.status().to_owned(),

@@ -6,6 +6,7 @@ use analysis::summary::{CellSummary, MetricSummary};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+use model::Statistic;
 use model::plan::PlannedTopology;
 use serde::Serialize;
 
@@ -140,6 +141,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
         missing_figures => Serde(&drawings.missing),
         nothing_drawn => nothing_drawn,
         contexts => contexts,
+        columns => columns(view.statistic()).into_iter().map(Statistic::name).collect::<Vec<_>>(),
         explored_rest => explored_rest,
         files => Serde(files),
         method => method_part(view),
@@ -317,7 +319,7 @@ fn context_tables(view: &View<'_>, context: &Context<'_>, explored: &[&str]) -> 
 
 fn metric_table(view: &View<'_>, context: &Context<'_>, name: &str) -> Value {
     context! {
-        title => text::metric_title(name),
+        title => text::statistic_title(name, view.summary().statistic_of(name)),
         rows => context.rows.iter().map(|row| metric_row(view, row, name)).collect::<Vec<_>>(),
     }
 }
@@ -331,29 +333,33 @@ fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> Value {
         marker => answer::marker(row.series.style),
         level => &row.series.name,
         baseline => row.series.is_baseline,
-        statistics => Serde(metric.map(statistics).unwrap_or_default()),
+        statistics => Serde(metric.map(|metric| statistics(metric, view.statistic())).unwrap_or_default()),
         ratio => ratio.map(|ratio| text::ratio(ratio.value)),
         interval => ratio.as_ref().and_then(text::ratio_interval),
         verdict => Serde(comparison.map(|comparison| row.verdict(comparison))),
         runs => metric.map_or(row.cell.runs_ok, |metric| metric.runs),
         status => row.status(),
         struck => !row.is_believable(),
-        reasons => text::shorten(&reasons.join("; "), 300),
+        reasons => text::shorten_middle(&reasons.join("; "), 300),
     }
 }
 
-/// Median, interquartile range, 95th and 99th percentile: value and interval. A percentile with no value
-/// beyond it would repeat the maximum.
-fn statistics(metric: &MetricSummary) -> Vec<(String, Option<String>)> {
-    let values = [(metric.median, 0.0), (metric.iqr, 0.0), (metric.p95, 0.95), (metric.p99, 0.99)];
-    values
-        .iter()
-        .map(|(estimate, share)| {
-            if model::number::float(metric.samples) * (1.0 - share) < 1.0 - ROUNDING {
-                return (text::NONE.to_owned(), None);
-            }
-            let scale = text::Scale::fitting(&metric.unit, estimate.value);
-            (scale.value(estimate.value), text::interval(&scale, estimate))
-        })
-        .collect()
+/// The columns of a table: the compared statistic, the interquartile range or the median, p95 and p99.
+fn columns(compared: Statistic) -> Vec<Statistic> {
+    let second = if compared.is_median() { Statistic::Iqr } else { Statistic::Median };
+    text::distinct([compared, second, Statistic::P95, Statistic::P99])
+}
+
+/// Value and interval of each column. A percentile with no value beyond it would repeat the maximum.
+fn statistics(metric: &MetricSummary, compared: Statistic) -> Vec<(String, Option<String>)> {
+    let of_column = |statistic: Statistic| {
+        let beyond_share = 1.0 - statistic.tail_quantile().unwrap_or(0.0);
+        if model::number::float(metric.samples) * beyond_share < 1.0 - ROUNDING {
+            return (text::NONE.to_owned(), None);
+        }
+        let estimate = metric.estimate(statistic);
+        let scale = text::Scale::fitting(&metric.unit, estimate.value);
+        (scale.value(estimate.value), text::interval(&scale, &estimate))
+    };
+    columns(compared).into_iter().map(of_column).collect()
 }

@@ -2,6 +2,7 @@
 
 use analysis::summary::{Estimate, RunPeriod};
 use jiff::Timestamp;
+use model::Statistic;
 pub(crate) use model::clean::clean;
 use model::units::{self, three_digits};
 
@@ -22,10 +23,43 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Cuts the middle out of a text longer than `limit` characters: a reason ends with a program's last words.
+pub(crate) fn shorten_middle(text: &str, limit: usize) -> String {
+    let count = text.chars().count();
+    if count <= limit {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(limit / 2).collect();
+    let end: String = text.chars().skip(count - (limit - 1 - limit / 2)).collect();
+    format!("{}…{}", start.trim_end(), end.trim_start())
+}
+
 /// A metric's heading; that of an unknown metric is derived from its name.
 pub(crate) fn metric_title(name: &str) -> String {
     let known = analysis::metrics::find(name).map(|metric| metric.title.to_owned());
     known.unwrap_or_else(|| capital(&clean_line(&name.replace('_', " "))))
+}
+
+/// The heading of a statistic of a metric; the median is that of the metric.
+pub(crate) fn statistic_title(metric: &str, statistic: Statistic) -> String {
+    let title = metric_title(metric);
+    match statistic {
+        Statistic::Median => title,
+        other => capital(&format!("{} of {}", statistic_noun(other), uncapital(&title))),
+    }
+}
+
+/// A statistic within a sentence, such as `99th percentile`. An `s` makes its plural.
+pub(crate) const fn statistic_noun(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Median => "median",
+        Statistic::Mean => "mean",
+        Statistic::Iqr => "interquartile range",
+        Statistic::P90 => "90th percentile",
+        Statistic::P95 => "95th percentile",
+        Statistic::P99 => "99th percentile",
+        Statistic::P999 => "99.9th percentile",
+    }
 }
 
 /// Each item once, in the order of the first of each.
@@ -339,5 +373,9 @@ mod tests {
     fn deceiving_characters_are_replaced() {
         assert_eq!(clean_line("a\u{1b}[31mb\u{202e}c\nd"), "a\u{fffd}[31mb\u{fffd}c d");
         assert_eq!(shorten("abcdef", 4), "abc…");
+        assert_eq!(
+            (shorten_middle("abcdef", 5), shorten_middle("abcdef", 6)),
+            ("ab…ef".into(), "abcdef".into())
+        );
     }
 }

@@ -124,9 +124,9 @@ impl RunTrace {
     }
 }
 
-/// The run whose value is nearest to the cell's median; the earliest of several.
+/// The run whose value is nearest to the cell's median (or the study's statistic); the earliest of several.
 pub fn representative_run(cell: &CellSummary, metric: &str) -> Option<u32> {
     let metric = cell.metrics.get(metric)?;
-    let distance = |value: f64| (value - metric.median.value).abs();
+    let distance = |value: f64| (value - metric.compared().value).abs();
     metric.per_run.iter().min_by(|a, b| distance(a.value).total_cmp(&distance(b.value))).map(|run| run.run)
 }

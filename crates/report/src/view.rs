@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::metrics::{self, Better};
 use analysis::summary::{Comparison, Summary};
-use model::Plan;
+use model::{Plan, Statistic};
 
 use crate::Input;
 use crate::context::{self, Context, Row, Series};
@@ -59,6 +59,22 @@ impl<'a> View<'a> {
     /// The primary metric within a sentence, such as `page load time`.
     pub(crate) fn metric_title(&self) -> String {
         text::uncapital(&text::metric_title(&self.summary().metric))
+    }
+
+    /// The statistic of the primary metric that verdicts are about.
+    pub(crate) fn statistic(&self) -> Statistic {
+        self.summary().statistic_of(&self.summary().metric)
+    }
+
+    /// The statistic within a sentence, such as `median` or `99th percentile`.
+    pub(crate) fn statistic_noun(&self) -> &'static str {
+        text::statistic_noun(self.statistic())
+    }
+
+    /// What verdicts are about within a sentence, such as `page load time` or `99th percentile of request
+    /// time`.
+    pub(crate) fn compared_title(&self) -> String {
+        text::uncapital(&text::statistic_title(&self.summary().metric, self.statistic()))
     }
 
     /// The primary metric's unit in the first cell that has it.

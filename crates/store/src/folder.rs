@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::files::{parent_of, write_whole};
+use crate::files::{check_files, check_logs, parent_of, read_json_file, write_whole};
 use crate::recover::{is_interrupted, recover};
 
 /// The folders of a result.
@@ -74,11 +74,13 @@ impl ResultFolder {
     /// Opens a folder that [`ResultFolder::create`] made, and completes a compaction that was interrupted.
     ///
     /// # Errors
-    /// The folder is not a result, or another process is compacting it.
+    /// The folder is not a result, contains links or special files ([`crate::NotOfResult`]), or another
+    /// process is compacting it.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join("samples").is_dir() {
             bail!("{} is not a result; name a folder that `h123 run` created", path.display());
         }
+        check_files(path)?;
         let mut folder = ResultFolder { path: path.to_owned(), lock: None, stored: None };
         if is_interrupted(&folder.samples()) {
             folder.lock()?;
@@ -95,6 +97,14 @@ impl ResultFolder {
     /// The folder for logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
+    }
+
+    /// Refuses links in the logs that lead out of them; call this before further runs write there.
+    ///
+    /// # Errors
+    /// [`crate::NotOfResult`], or a folder cannot be listed.
+    pub fn check_logs(&self) -> Result<()> {
+        check_logs(&self.logs())
     }
 
     /// The folder for tables.
@@ -126,10 +136,7 @@ impl ResultFolder {
     /// # Errors
     /// The file is missing or has another form; the error names its path.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        let path = self.path.join(name);
-        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_slice(&text)
-            .with_context(|| format!("{} does not have the form that this h123 writes", path.display()))
+        read_json(&self.path, name)
     }
 
     /// Reads and checks the plan.
@@ -194,13 +201,24 @@ impl ResultFolder {
     }
 }
 
+/// Reads a value that [`ResultFolder::write_json`] wrote.
+///
+/// # Errors
+/// As [`ResultFolder::read_json`].
+pub fn read_json<T: DeserializeOwned>(result: &Path, name: &str) -> Result<T> {
+    let path = result.join(name);
+    let text = read_json_file(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} does not have the form that this h123 writes", path.display()))
+}
+
 /// Reads and checks the plan in a result's folder.
 ///
 /// # Errors
 /// The file is missing, has another version or form, or contradicts itself; the error names its path.
 pub fn read_plan(result: &Path) -> Result<Plan> {
     let path = result.join(PLAN_FILE);
-    let json = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let json = read_json_file(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Plan::from_json(&json).map_err(|problem| anyhow!("{}: {problem}", path.display()))
 }
 

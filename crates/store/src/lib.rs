@@ -45,9 +45,9 @@ mod table_folder;
 mod write;
 
 pub use environment::Environment;
-pub use files::write_whole;
+pub use files::{NotOfResult, check_files, write_whole};
 pub use fold::{PartialFold, Samples};
-pub use folder::{ResultFolder, read_plan};
+pub use folder::{ResultFolder, read_json, read_plan};
 pub use read::{Records, StoredRuns};
 pub use requests_file::RequestsFile;
 pub use schema::{ColumnInfo, SCHEMA_VERSION, TableInfo, tables};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use model::RunRecord;
 
+use crate::files::read_json_file;
 use crate::schema::{PerTable, Row, RunSummary, Table, for_each_table};
 use crate::table::checksum::{CHECKSUMS_FILE, Checksums, FileChecksums};
 use crate::table::{Damage, TableFile};
@@ -45,7 +46,7 @@ pub(crate) fn file_name(table: &str) -> String {
 pub(crate) fn read_checksums(folder: &Path) -> Result<Checksums, Damage> {
     let path = folder.join(CHECKSUMS_FILE);
     let damage = |reason: String| Damage { file: path.clone(), run: None, reason };
-    match fs::read(&path) {
+    match read_json_file(&path) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| damage(error.to_string())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Checksums::new()),
         Err(error) => Err(damage(error.to_string())),

@@ -24,8 +24,6 @@ const GROWTH_MB: f64 = 4.0;
 const FEW_REQUESTS: u64 = 100_000;
 const MANY_REQUESTS: u64 = 10_000_000;
 const FULL_REQUESTS: u64 = 100_000_000;
-/// The default: the first 100 000 requests have rows.
-const DEFAULT_REQUESTS: u64 = 2_000_000;
 /// No server is as slow as this.
 const LEAST_PER_SECOND: u64 = 5_000;
 
@@ -58,7 +56,7 @@ fn held(session: &mut Session<'_>, work: &Work) -> Result<f64> {
     let bench = session.bench;
     let server = Server::start(bench, work)?;
     let mut command = command(bench, &server, work);
-    command.args(["-d", &format!("{OPEN_SECONDS}s"), "--ramp-up", "3s", "--samples", "none"]);
+    command.args(["-d", &format!("{OPEN_SECONDS}s"), "--ramp-up", "3s"]);
     command.args(["--source", SOURCES]);
     let what = format!("{} with {} connections", work.variant.name(), work.connections);
     let ran = session
@@ -73,9 +71,9 @@ pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
     let Session { bench, full, .. } = *session;
     let work = find("h1-c10").context("a work that is not in the list")?;
     let server = Server::start(bench, work)?;
-    let mut peak_mb = |requests: u64, samples: &[&str]| -> Result<f64> {
+    let mut peak_mb = |requests: u64| -> Result<f64> {
         let mut command = command(bench, &server, work);
-        command.args(["-n", &requests.to_string()]).args(samples);
+        command.args(["-n", &requests.to_string()]);
         let (what, seconds) = (format!("{requests} requests"), requests / LEAST_PER_SECOND);
         let ran = session
             .run(&server, &what, &command, &[bench.client_cpu], seconds)
@@ -85,16 +83,8 @@ pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
         Ok(ran.exit.max_resident_bytes as f64 / 1e6)
     };
     let many = if full { FULL_REQUESTS } else { MANY_REQUESTS };
-    let modes: [(&str, &[&str], u64); 2] =
-        [("--samples none", &["--samples", "none"], many), ("by default", &[], DEFAULT_REQUESTS)];
-    modes
-        .into_iter()
-        .map(|(name, samples, many)| {
-            let (short, long) = (peak_mb(FEW_REQUESTS, samples)?, peak_mb(many, samples)?);
-            let details =
-                format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
-            let what = format!("growth with requests, {name}");
-            Ok(Measurement::at_most(what, long - short, GROWTH_MB, "MB", details))
-        })
-        .collect()
+    let (short, long) = (peak_mb(FEW_REQUESTS)?, peak_mb(many)?);
+    let details = format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
+    let what = "growth with requests".to_owned();
+    Ok(vec![Measurement::at_most(what, long - short, GROWTH_MB, "MB", details)])
 }

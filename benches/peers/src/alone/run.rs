@@ -32,7 +32,7 @@ pub(super) struct Ran {
     pub(super) exit: Exit,
 }
 
-/// The command for a work, without its extent: as users run it, but for `--samples`.
+/// The command for a work, without its extent: as users run it.
 pub(super) fn command(bench: &Bench, server: &Server, work: &Work) -> Command {
     let mut command = load(bench, server, work);
     command.arg("--quiet");

@@ -7,7 +7,8 @@ use model::units::NANOS_PER_US;
 use super::{Check, CheckOutcome, Context, Distribution, Finding, check, time};
 
 pub(super) const CHECK: Check = Check {
-    measures: "the median over runs of the median probe on the empty path, minus the promised round trip",
+    measures: "the median over runs of the median probe on the empty path, minus the network's configured \
+               round trip",
     passes: "up to the margin × RTT, or 200 µs if that is more",
     caveat: "up to 3 times as much, or a lost probe",
     invalidates: "more; no probe answered; or less than 95 % of the RTT",

@@ -36,7 +36,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use model::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
+    use model::claim::{Bound, Claim, ClaimTest};
+    use model::statistic::Statistic;
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
@@ -46,7 +47,7 @@ mod tests {
         let mut bench = Bench::page(&[Variant::H1]);
         let holds_if = ClaimTest::Value {
             metric: "page_load_time".to_owned(),
-            statistic: ClaimStatistic::Median,
+            statistic: Statistic::Median,
             levels: Vec::new(),
             least: Some(Bound::Plain(least_ms * 1e6)),
             most: Some(Bound::Plain(most_ms * 1e6)),

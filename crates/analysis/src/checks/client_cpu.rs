@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     caveat: "up to 97 %",
     invalidates: "more",
     why: "A client without spare CPU time measures itself and not the server.",
-    remedy: "Use less load, or give the client more threads or its own machine.",
+    remedy: "Use less load, or a machine with faster cores.",
     reads: &[Table::Clients],
     ..check("client_cpu", judge)
 };

@@ -7,14 +7,13 @@ use super::{Check, CheckOutcome, Context, Finding, Table, check, counted};
 
 pub(super) const CHECK: Check = Check {
     measures: "requests that the client's system refused (ports, descriptors, memory); ports in use at once \
-               in a client's node, and TIME-WAIT before the run, of the 28 232 that Linux has",
+               in a client's node, and ports in TIME-WAIT before the run, as shares of Linux's 28 232",
     passes: "0; 80 %; 1 %",
     caveat: "more ports",
     invalidates: "1 or more refused",
     why: "A client without a free port or descriptor cannot send requests, and these failures are not the \
           server's.",
-    remedy: "Raise `ulimit -n` and net.ipv4.ip_local_port_range, reuse connections, or give the client \
-             several addresses.",
+    remedy: "Raise `ulimit -n` and net.ipv4.ip_local_port_range, or reuse connections.",
     reads: &[Table::Monitor],
     ..check("client_limits", judge)
 };

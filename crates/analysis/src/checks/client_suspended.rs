@@ -10,7 +10,7 @@ use super::{
 };
 
 pub(super) const CHECK: Check = Check {
-    measures: "times of 50 ms or more in which the client's loop stood still although it had to act; their \
+    measures: "periods of 50 ms or more in which the client's loop stood still although it had to act; their \
                share of the client's time in the median run",
     passes: "none in any run",
     caveat: "up to 50 %",

@@ -11,11 +11,11 @@ use super::{Check, Context, Finding, Side, Table, check, counted, percent_beside
 use crate::run::{RunSummary, page_of};
 
 pub(super) const CHECK: Check = Check {
-    measures: "(a) connections that the client opened because the server had ended others, as a share of \
-               the requests, in the median run; (b) requests per connection in the median run, compared with the \
-               baseline's if both sides have the same versions of HTTP; where variants are compared \
-               also (c) requests per connection, unless a page has one resource, and (d) for pages over HTTP/1.1 \
-               connections, if two resources can be requested at once",
+    measures: "(a) connections that the client opened because the server had ended others, as a share of the \
+               requests, in the median run; (b) requests per connection in the median run, compared with the \
+               baseline's if both sides have the same versions of HTTP; where variants are compared also (c) \
+               requests per connection, unless a page has one resource, and (d) for pages over HTTP/1.1, the \
+               number of connections, if two resources can be requested at once",
     passes: "(a) margin; (b) less than twice as many or half as many; (c) 2 or more; (d) 2 or more",
     caveat: "more, or fewer",
     why: "One request per connection measures handshakes and never multiplexing. HTTP/1.1 on one \

@@ -6,8 +6,8 @@ use super::{Check, Context, Finding, check, percent};
 
 pub(super) const CHECK: Check = Check {
     measures: "loops with one stream per connection over TCP: the share of responses within the server's \
-               initial window that took 38–52 ms from headers to end, minus those that took up to 14 ms \
-               less or more",
+               initial window that took 38–52 ms from headers to end, minus the share expected from those \
+               that took up to 14 ms less or more",
     passes: "up to 1 %",
     caveat: "up to 10 %",
     invalidates: "more",

@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     passes: "up to the margin × RTT, or 5 ms if that is more",
     caveat: "up to 20 times as much",
     invalidates: "more; a lookup shorter than the round trip; or a run without one",
-    why: "A name that is resolved locally, or requested several times, is another load than the study's.",
+    why: "If a name is resolved locally or several times, the load differs from the study's.",
     remedy: "See the run's `names.log`, and what else resolves names on this machine (nsswitch.conf(5)).",
     reads: &[Table::Clients],
     ..check("dns_lookup", judge)

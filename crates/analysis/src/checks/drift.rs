@@ -33,7 +33,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let values: Vec<(f64, f64)> = context
         .own
         .ok()
-        .filter_map(|run| Some((f64::from(run.block), run.value(&context.plan.metric)?)))
+        .filter_map(|run| Some((f64::from(run.block), run.compared(&context.plan.metric, context.plan)?)))
         .collect();
     if values.len() < LEAST_RUNS || values.iter().any(|(_, value)| *value <= 0.0) {
         return None;

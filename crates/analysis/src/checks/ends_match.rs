@@ -8,7 +8,7 @@ pub(super) const CHECK: Check = Check {
     passes: "equal",
     caveat: "different",
     why: "A load that ends with the document is faster than one that waits for everything. A load that ends \
-          after a time counts other requests than one that ends after a number.",
+          after a time and one that ends after a number count different requests.",
     remedy: "Give both workloads the same end: the same number of `requests`, or the same `duration`.",
     ..check("ends_match", judge)
 };

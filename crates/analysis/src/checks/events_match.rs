@@ -8,7 +8,7 @@ pub(super) const CHECK: Check = Check {
     measures: "metrics that each client measures itself, where the two cells have different clients: the \
                event at which a time starts",
     passes: "the same event",
-    caveat: "another event, or unknown",
+    caveat: "a different event, or unknown",
     why: "If one client starts its times before the connection opens and another after it, the times differ \
           by what lies between.",
     remedy: "Measure both cells with the same client, or compare counts and not times.",

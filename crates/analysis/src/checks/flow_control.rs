@@ -9,7 +9,7 @@ use crate::run::{RunSummary, page_of};
 
 pub(super) const CHECK: Check = Check {
     measures: "HTTP/2 and HTTP/3 on a route with a rate: the client's windows, compared with the smaller of \
-               the bandwidth-delay product and what there is to send",
+               the bandwidth-delay product and the bytes to send",
     passes: "not smaller",
     caveat: "smaller",
     why: "If a window is smaller than the bandwidth-delay product, the server waits for the client: the \
@@ -44,7 +44,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding::pass_or_caveat(
         of_stream.min(of_connection) >= 1.0,
         format!("windows of {} per stream, {} per connection", size(stream), size(connection)),
-        format!("{} (bandwidth-delay product), or what there is to send", size(held_bytes)),
+        format!("{} (bandwidth-delay product), or the bytes to send", size(held_bytes)),
     ))
 }
 

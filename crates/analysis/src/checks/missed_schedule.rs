@@ -11,7 +11,7 @@
 //!   own core, if requests are so short that their margin is smaller. Up to a half, the tail is still mostly
 //!   the server's and the network's. Above, it is mostly the client's.
 //! - *never sent*: the queue was full, or the run ended first. A rate counts as kept within 0.1 %. Above 1 %,
-//!   the load was another than the study's. If the server held every connection, the server caused this: the
+//!   the load differed from the study's. If the server held every connection, the server caused this: the
 //!   percentiles lack these requests, which is a caveat.
 
 use model::number;
@@ -22,15 +22,16 @@ use super::{
 };
 
 pub(super) const CHECK: Check = Check {
-    measures: "open loops: (a) the 99th percentile of the client's lag, sent − the later of intended and a \
-               free connection, in the median run, as a share of the request time's; (b) the share of due \
-               requests that were never sent although a connection was free; (c) the share that was never sent \
-               because the server held every connection",
+    measures: "open loops: (a) the 99th percentile of the client's lag, sent − the later of the intended \
+               time and a free connection, in the median run, as a share of the request time's; (b) the \
+               share of due requests that were never sent although a connection was free; (c) the share that \
+               was never sent because the server held every connection",
     passes: "(a) margin, or 100 µs if that is more; (b) and (c) 0.1 %",
     caveat: "(a) up to 50 %; (b) up to 1 %; (c) more",
     invalidates: "(a) or (b) more",
-    why: "Requests that the client sends late or never are another load than the study's, and the delay is \
-          part of their latency. Waiting for a server that holds every connection is part of its latency.",
+    why: "If the client sends requests late or never, the load differs from the study's, and the delay is \
+          part of their latency. A wait for a server that holds every connection is part of the server's \
+          latency.",
     remedy: "Use a lower rate or a longer warm-up, allow more connections or streams, or give the client \
              its own core.",
     reads: &[Table::Clients],

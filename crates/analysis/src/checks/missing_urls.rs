@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
                compared with the number expected if every request failed with the same probability",
     passes: "no more than chance explains (Poisson, p of 0.001 or more)",
     caveat: "not judged: more than 20 000 URLs, or a client that does not report URLs, and some requests \
-             were refused",
+             returned an error status",
     invalidates: "more",
     why: "A URL that never succeeds does not exist: its failures come from the list of URLs, not from the \
           load.",
@@ -54,7 +54,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let measured = match never.len() {
         0 => "every URL succeeded at least once".to_owned(),
         some => format!(
-            "{} never succeeded in {}, {} of all refusals; {expected:.1} such URLs expected by chance",
+            "{} never succeeded in {}, {} of all error statuses; {expected:.1} such URLs expected by chance",
             counted(some as u64, "URL"),
             counted(lost, "request"),
             percent(number::float(lost) / number::float(refused.max(1)))
@@ -97,7 +97,7 @@ mod tests {
     fn a_url_that_never_answers_invalidates() {
         let found = fails("missing_urls", &of_ten_urls(|request| request % 10 == 7));
         assert!(
-            found.measured.starts_with("1 URL never succeeded in 25 requests, 100% of all refusals"),
+            found.measured.starts_with("1 URL never succeeded in 25 requests, 100% of all error statuses"),
             "{found:?}"
         );
     }

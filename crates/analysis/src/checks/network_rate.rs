@@ -6,7 +6,7 @@ use model::units::format_rate;
 use super::{Check, Context, Finding, Table, check, directions, percent};
 
 pub(super) const CHECK: Check = Check {
-    measures: "the rate of full frames, in the direction that is farthest from the promise \
+    measures: "the rate of full frames, in the direction that is farthest from the network's rate \
                (`calibrations.json`)",
     passes: "within 1 %",
     caveat: "within 5 %",

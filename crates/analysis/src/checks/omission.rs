@@ -12,7 +12,7 @@ use super::{Check, Context, Distribution, Finding, RunSummary, check, percent, t
 
 pub(super) const CHECK: Check = Check {
     measures: "closed loops whose metric is a response time, 1000 or more requests: how much the 99th \
-               percentile rises with the requests that a stall delayed",
+               percentile rises if the requests that stalls suppressed are added",
     passes: "up to 10 %, or within the interval of the 99th percentile",
     caveat: "more",
     why: "While the server stalls, a closed loop sends nothing, so its percentiles omit all requests that \

@@ -16,8 +16,8 @@ pub(super) const CHECK: Check = Check {
     caveat: "less, and beyond the margin",
     why: "One run unlike all others widens the interval and moves the median: something unrelated disturbed \
           it.",
-    remedy: "Look at that run's logs and monitor, and run the study again. Runs are never excluded for \
-             being far away.",
+    remedy: "Look at that run's logs and monitor, and run the study again. Runs are never excluded as \
+             outliers.",
     ..check("outlying_run", judge)
 };
 
@@ -34,7 +34,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let values: Vec<(u32, f64)> = context
         .own
         .ok()
-        .filter_map(|run| Some((run.run, run.value(&context.plan.metric)?.max(LEAST_VALUE).ln())))
+        .filter_map(|run| {
+            Some((run.run, run.compared(&context.plan.metric, context.plan)?.max(LEAST_VALUE).ln()))
+        })
         .collect();
     if values.len() < LEAST_RUNS {
         return None;

@@ -5,7 +5,8 @@ use crate::metrics::Values;
 use crate::summary::{CellSummary, Estimate};
 
 pub(super) const CHECK: Check = Check {
-    measures: "half the width of the interval of the primary metric's median, as a share of the median",
+    measures: "half the width of the interval of the primary metric's median (or of the study's `statistic`), \
+               as a share of its value",
     passes: "up to the margin, or up to the difference from the baseline if that is larger",
     caveat: "more",
     why: "An interval wider than the margin of interest can hide a difference that matters, and cannot rule \
@@ -17,13 +18,13 @@ pub(super) const CHECK: Check = Check {
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
-    let own = central_value(context.own.summary, metric)?;
+    let own = compared_value(context.own.summary, metric)?;
     let (low, high) = (own.low?, own.high?);
     if own.value <= 0.0 {
         return None;
     }
     let half_share = (high - low) / 2.0 / own.value;
-    let other = context.baseline.as_ref().and_then(|side| central_value(side.summary, metric));
+    let other = context.baseline.as_ref().and_then(|side| compared_value(side.summary, metric));
     let other = other.filter(|other| other.value > 0.0);
     let apart = other.map_or(0.0, |other| (own.value / other.value - 1.0).abs());
     let allowed = context.plan.margin_share.max(apart);
@@ -39,11 +40,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding::pass_or_caveat(half_share <= allowed, measured, threshold))
 }
 
-/// The central value of a cell: its median, or the mean of a share.
-fn central_value(cell: &CellSummary, metric: &str) -> Option<Estimate> {
+/// The value of a cell that verdicts are about: the study's statistic, or the share.
+fn compared_value(cell: &CellSummary, metric: &str) -> Option<Estimate> {
     let is_share =
         crate::metrics::find(metric).is_some_and(|metric| matches!(metric.values, Values::Share(_)));
-    cell.metrics.get(metric).map(|found| if is_share { found.mean } else { found.median })
+    cell.metrics.get(metric).map(|found| if is_share { found.mean } else { found.compared() })
 }
 
 #[cfg(test)]

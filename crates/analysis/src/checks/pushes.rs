@@ -8,8 +8,9 @@ use super::{Check, Context, Finding, Table, check, counted, percent_beside};
 use crate::run::{GroupFacts, RunSummary};
 
 pub(super) const CHECK: Check = Check {
-    measures: "bodies that the server pushed and nobody used, as a share of the requested ones' bytes. h123's client \
-               requests every resource, so that it uses no pushed response; it refuses more than 100 at once",
+    measures: "bodies that the server pushed and nobody used, as a share of the requested ones' bytes. \
+               h123's client requests every resource, so it uses no pushed response; it refuses more than \
+               100 at once",
     passes: "margin",
     caveat: "more",
     why: "Pushed bytes that nobody uses take the network's time from the requested ones: the cell looks slow \

@@ -6,7 +6,7 @@ pub(super) const CHECK: Check = Check {
     measures: "runs after which a server had to be killed because it did not stop when asked",
     passes: "0",
     caveat: "any",
-    why: "A server that has to be killed was not idle: it may have delayed requests, and its log may lack \
+    why: "A server that had to be killed was not idle: it may have delayed requests, and its log may lack \
           their lines.",
     remedy: "See in its log what it was doing, or give its description a longer `stop_within`.",
     reads: &[Table::Servers],

@@ -12,8 +12,8 @@ pub(super) const CHECK: Check = Check {
                handshakes are of one kind (cold, resumed or with early data)",
     passes: "equal, one kind",
     caveat: "several kinds of handshake",
-    invalidates: "another version, cipher or key exchange",
-    why: "Another TLS version, cipher or key exchange takes another time, and a resumed handshake is \
+    invalidates: "a different version, cipher or key exchange",
+    why: "A different TLS version, cipher or key exchange takes a different time, and a resumed handshake is \
           shorter: the comparison then measures TLS.",
     remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and study \
              cold and resumed handshakes separately.",

@@ -1,4 +1,4 @@
-//! The ground truth: hundreds of simulated studies with a known answer.
+//! The ground truth: hundreds of simulated studies whose true values are known.
 //!
 //! They show the coverage of the 95 % intervals, how often a study of equal cells names a winner, how often a
 //! true difference of 10 % is found, and how adding runs until an interval is narrow changes these shares.
@@ -15,11 +15,12 @@ use model::variant::Variant;
 use study::{Noise, five_cells, is_decided};
 use worlds::{Dice, WORLDS, World};
 
-use crate::RunSummary;
+use crate::comparison::{CellRuns, compare_all};
 use crate::estimate::{Sampling, Statistic, estimates, share};
 use crate::fixtures::Bench;
 use crate::repetition::progress;
-use crate::summary::{Comparison, Estimate, Verdict};
+use crate::summary::{CellSummary, Comparison, Estimate, Verdict};
+use crate::{Distribution, RunSummary};
 
 const SEED: u64 = 20_261_121;
 const RUNS: [usize; 3] = [5, 10, 30];
@@ -198,6 +199,127 @@ fn ten_percent_is_found_at_the_power_stated() {
         // If five runs are predicted to show 10 %, they do so about as often as predicted.
         let promised = promised / f64::from(studies());
         assert!(shares[0] >= 0.75 * promised, "{noise:?}: found {}, promised {promised}", shares[0]);
+    }
+}
+
+/// The comparison of two loops by a percentile; the times of the second are longer by `factor`. Their cells
+/// have no caveats.
+fn tails(
+    bench: &Bench,
+    cells: &[CellSummary],
+    dice: &mut Dice,
+    world: &World,
+    blocks: u32,
+) -> [Comparison; 2] {
+    let template = RunSummary::of(&bench.plan, &bench.records[0]);
+    let times: Vec<Distribution> = (0..2 * blocks).map(|_| world.run(dice, world.requests)).collect();
+    // The same times, of equal loops and of loops whose second is slower.
+    [1.0, 1.1].map(|factor| {
+        let run = |(run, times): (usize, &Distribution)| {
+            let run = number::small(run);
+            let scale = 1e9 * if run % 2 == 1 { factor } else { 1.0 };
+            let times = times.counted().into_iter().map(|(time, _)| time * scale).collect();
+            let metrics = [("request_time", times)].into();
+            RunSummary { run, block: run / 2, cell: run % 2, metrics, ..template.clone() }
+        };
+        let runs: Vec<RunSummary> = times.iter().enumerate().map(run).collect();
+        let of_cell = |cell: u32| runs.iter().filter(|run| run.cell == cell).collect::<Vec<_>>();
+        let both = [of_cell(0), of_cell(1)];
+        let sides: Vec<CellRuns<'_>> = (bench.plan.cells.iter().zip(cells))
+            .zip(&both)
+            .map(|((cell, summary), runs)| CellRuns { cell, summary, runs })
+            .collect();
+        compare_all(&bench.plan, &sides).into_iter().find(|comparison| comparison.primary).unwrap()
+    })
+}
+
+#[test]
+fn ratios_of_percentiles_cover_what_they_promise_and_equals_seldom_differ() {
+    let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
+    bench.plan.statistic = model::Statistic::P95;
+    bench.plan.margin_share = 1e-9;
+    println!("\n| times | 5 runs | 10 runs | 30 runs | winners: 5 runs | 10 runs | 30 runs |");
+    println!("|---|---|---|---|---|---|---|");
+    let bound = 0.05 + 3.0 * (0.05 * 0.95 / f64::from(studies())).sqrt();
+    let cells = bench.summary().cells;
+    // 200 requests have 10 beyond p95: enough for the check `percentile`.
+    for world in WORLDS.iter().filter(|world| world.requests > 1).map(|world| world.with_requests(200)) {
+        let (mut covered, mut winners) = (Vec::new(), Vec::new());
+        for runs in RUNS.map(number::small) {
+            let mut wrong = 0;
+            covered.push(share_of(studies(), |seed| {
+                let [equal, slower] = tails(&bench, &cells, &mut Dice::new(seed), &world, runs);
+                assert!(!matches!(equal.verdict, Verdict::Invalid { .. }), "{equal:#?}");
+                wrong += u32::from(matches!(equal.verdict, Verdict::Better | Verdict::Worse));
+                holds(&slower.ratio.unwrap(), 1.1)
+            }));
+            winners.push(f64::from(wrong) / f64::from(studies()));
+        }
+        let all: Vec<String> = covered.iter().chain(&winners).copied().map(percent).collect();
+        println!("| {} | {} |", world.name, all.join(" | "));
+        let name = world.name;
+        assert!(covered.iter().all(|share| *share >= at_least(0.93, studies())), "{name}: {covered:?}");
+        assert!(winners.iter().all(|share| *share <= bound), "{name}: {winners:?}; seeds from {SEED}");
+    }
+}
+
+/// A study of two cells on a network whose losses move every load time by `network` (the standard deviation
+/// of the logarithm), the same for both cells of a block if they share its seed. Runs differ by another 3 %.
+fn on_a_lossy_network(bench: &Bench, seed: u64, network: f64, is_shared: bool, blocks: u32) -> Comparison {
+    let mut losses = Dice::new(seed + 1_000_000);
+    let mut runs = study::blocks(bench, seed, Noise::Normal, 1.0, blocks);
+    for block in runs.chunks_mut(2) {
+        let of_block = network * losses.normal();
+        for run in block {
+            let lost = if is_shared { of_block } else { network * losses.normal() };
+            let value = run.value("page_load_time").unwrap() * lost.exp();
+            run.metrics.insert("page_load_time", std::iter::once(value).collect());
+        }
+    }
+    let summary = crate::analyse(&bench.plan, &runs, &bench.networks);
+    summary.comparisons.into_iter().find(|comparison| comparison.primary).unwrap()
+}
+
+#[test]
+fn the_shared_seed_of_a_block_narrows_intervals_and_names_no_more_winners() {
+    let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+    bench.plan.margin_share = 1e-9;
+    println!(
+        "\n| network / runs | width, 5 runs | 10 runs | 30 runs | winners: 5 runs | 10 runs | 30 runs |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let bound = 0.05 + 3.0 * (0.05 * 0.95 / f64::from(studies())).sqrt();
+    for times in [0.5, 1.0, 2.0, 4.0] {
+        let (mut widths, mut winners) = (Vec::new(), Vec::new());
+        for runs in RUNS.map(number::small) {
+            let mut ratios = Vec::new();
+            for is_shared in [true, false] {
+                let mut logs = 0.0;
+                let wrong = share_of(studies(), |seed| {
+                    let found = on_a_lossy_network(&bench, seed, 0.03 * times, is_shared, runs);
+                    let ratio = found.ratio.unwrap();
+                    logs += (ratio.high.unwrap() / ratio.low.unwrap()).ln().ln();
+                    matches!(found.verdict, Verdict::Better | Verdict::Worse)
+                });
+                assert!(
+                    wrong <= bound,
+                    "{times}, {runs} runs, shared: {is_shared}: {wrong}; seeds from {SEED}"
+                );
+                ratios.push((logs / f64::from(studies())).exp());
+                if is_shared {
+                    winners.push(percent(wrong));
+                }
+            }
+            widths.push(ratios[0] / ratios[1]);
+        }
+        let shown: Vec<String> = widths.iter().map(|width| format!("{width:.2}×")).collect();
+        println!("| {times} | {} | {} |", shown.join(" | "), winners.join(" | "));
+        // What the runs do not share remains: the errors of two independent sources add as squares.
+        let expected = 1.0 / (1.0_f64 + times * times).sqrt();
+        assert!(
+            widths.iter().all(|width| (width / expected - 1.0).abs() < 0.15),
+            "{times}: {widths:?}, expected {expected}; seeds from {SEED}"
+        );
     }
 }
 

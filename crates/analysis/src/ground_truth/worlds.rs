@@ -122,6 +122,11 @@ impl World {
         (0..requests).map(|_| level.exp() * time(dice)).collect()
     }
 
+    /// The same world with another number of requests per run.
+    pub(super) const fn with_requests(self, requests: usize) -> World {
+        World { requests, ..self }
+    }
+
     /// A study of this many runs.
     pub(super) fn study(&self, dice: &mut Dice, runs: usize) -> Vec<Distribution> {
         (0..runs).map(|_| self.run(dice, self.requests)).collect()

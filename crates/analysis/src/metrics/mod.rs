@@ -7,7 +7,8 @@ use model::external::ExternalReport;
 use model::plan::Plan;
 use model::record::ServerRequest;
 use model::sample::Sample;
-use model::study::{MetricFacts, Requirement};
+use model::statistic::Statistic;
+use model::study::{MetricFacts, Requirement, ValuesPerRun};
 use model::workload::{Workload, WorkloadKind};
 
 use crate::table::Table;
@@ -99,15 +100,29 @@ const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
 const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
 const ANY: &[WorkloadKind] = &WorkloadKind::ALL;
 
+/// The statistic of a metric that a study about `statistic` compares.
+pub fn compared(metric: &str, statistic: Statistic) -> Statistic {
+    find(metric).map_or(Statistic::Median, |metric| metric.compared(statistic))
+}
+
 /// The metric of this name.
 pub fn find(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
 impl Values {
+    /// How many values a run has.
+    pub(crate) const fn per_run(self) -> ValuesPerRun {
+        match self {
+            Values::Request(_) | Values::AtServer(_) => ValuesPerRun::Requests,
+            Values::Run(_) => ValuesPerRun::One,
+            Values::Share(_) => ValuesPerRun::Share,
+        }
+    }
+
     /// Whether a run has one value for each request.
-    pub(crate) const fn is_per_request(self) -> bool {
-        matches!(self, Values::Request(_) | Values::AtServer(_))
+    pub(crate) fn is_per_request(self) -> bool {
+        self.per_run() == ValuesPerRun::Requests
     }
 }
 
@@ -119,6 +134,18 @@ impl Metric {
             workloads: self.workloads,
             is_comparable: self.better != Better::Neither,
             requires: self.requires,
+            values: self.values.per_run(),
+        }
+    }
+
+    /// The statistic of it that is compared in a study about `statistic`. One value per run has no tail: the
+    /// median over runs is compared.
+    pub fn compared(&self, statistic: Statistic) -> Statistic {
+        match (self.values.per_run(), statistic) {
+            (ValuesPerRun::One | ValuesPerRun::Share, tail) if tail.tail_quantile().is_some() => {
+                Statistic::Median
+            }
+            _ => statistic,
         }
     }
 

@@ -25,14 +25,14 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "1/s",
         better: Better::Higher,
         start: "first counted request intended",
-        end: "last counted response done; without the time in which the client stood still",
+        end: "last counted response done, without the time in which the client was suspended",
         ..count("requests_per_second", "Requests per second", LOOPS, run_requests_per_second)
     },
     Metric {
         unit: "bit/s",
         better: Better::Higher,
         start: "first counted request intended",
-        end: "last counted response done, without the time in which the client stood still; only response bodies of \
+        end: "last counted response done, without the time in which the client was suspended; only response bodies of \
               requests that succeeded",
         ..count("goodput", "Goodput", LOOPS, goodput)
     },
@@ -157,11 +157,8 @@ fn goodput(view: &View<'_>) -> Option<f64> {
 /// From the first counted request intended to the last response done, without the time in which all clients
 /// stood still.
 fn period_ns(view: &View<'_>) -> Option<u64> {
-    let stood_still = |client: &ClientReport| {
-        client.suspended.total_ns.saturating_sub(client.warmup.unwrap_or_default().suspended_ns)
-    };
     let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
-    period_ns.checked_sub(view.clients().map(stood_still).min().unwrap_or(0))
+    period_ns.checked_sub(view.clients().map(ClientReport::stood_still_ns).min().unwrap_or(0))
 }
 
 /// 0 if the server time, which is rounded, is longer than the request time.

@@ -14,8 +14,8 @@ use workload::formats::clients::RequestedLoad;
 
 use super::description::{ARGUMENTS, Client, milliseconds};
 use crate::description::write_files;
+use crate::installed;
 use crate::program::ProgramInfo;
-use crate::servers::installed;
 use crate::template::{Variables, fill};
 
 /// The certificate authority's file in the client's folder.
@@ -137,7 +137,7 @@ impl Client {
             ("authority", Value::from(target.authority.as_str())),
             ("address", Value::from(target.address.ip().to_string())),
             ("port", Value::from(port)),
-            ("certificates", text(&authority(&target.trust, place.folder)?)),
+            ("ca", text(&authority(&target.trust, place.folder)?)),
             ("connections", Value::from(requested.connections)),
             ("streams", Value::from(requested.streams)),
             ("requests", Value::from(requested.requests.unwrap_or(0))),

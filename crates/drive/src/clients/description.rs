@@ -12,10 +12,11 @@ use workload::formats::clients::Format;
 
 use super::CLIENT_FILE;
 use crate::description::{
-    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, plain_name, read_templates,
-    read_variants, version,
+    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, plain_name, read_variants,
 };
 use crate::program::{InstalledProgram, ProgramInfo, ProgramSpec};
+use crate::requirements::{MODULE_KEYS, Requirements};
+use crate::template::read_templates;
 
 /// The word of a command that the variant's arguments replace.
 pub(crate) const ARGUMENTS: &str = "{{arguments}}";
@@ -38,7 +39,7 @@ const CAN_KEYS: &[Key] = keys! {
         "It can end after a time that is a multiple of this one; whole milliseconds.";
     "shortest", "duration", "none", r#""2s""#, "Shorter runs give no reliable results; whole milliseconds.";
     "warmup", "duration", "not supported", r#""1ms""#,
-        "It can leave out a warm-up that is a multiple of this time; whole milliseconds.";
+        "It can exclude a warm-up that is a multiple of this time; whole milliseconds.";
 };
 const START_KEYS: &[Key] = keys! {
     "command", "list of texts", "required", r#"["{{program}}", "{{arguments}}", "{{url}}"]"#,
@@ -60,6 +61,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[[file]]", keys: FILE_KEYS },
     TableKeys { table: "[[variant]]", keys: VARIANT_KEYS },
     TableKeys { table: "[[variant]]", keys: CLIENT_VARIANT_KEYS },
+    TableKeys { table: "[variant.module]", keys: MODULE_KEYS },
 ];
 
 /// An external client, as described by its folder.
@@ -91,10 +93,8 @@ pub struct Client {
 pub struct ClientVariant {
     /// The variant.
     pub variant: Variant,
-    /// Text in the version command's output that shows that the variant is supported.
-    pub requires: Option<String>,
-    /// The first version that supports it well.
-    pub since: Option<String>,
+    /// What an installation must have for it.
+    pub requirements: Requirements,
     /// The arguments that select it.
     pub(crate) arguments: Vec<String>,
 }
@@ -134,11 +134,10 @@ impl Client {
 
     fn look(&self, tool: &Path) -> Result<ProgramInfo> {
         let found = self.program.find(&self.file(), tool)?;
-        let variants = self.variants.iter().map(|entry| {
-            found.support(&self.name, entry.variant, entry.requires.as_deref(), entry.since.as_deref())
-        });
-        let variants = variants.collect();
-        let InstalledProgram { program, version, build } = found;
+        let variants = self.variants.iter();
+        let variants = variants.map(|entry| found.support(&self.name, entry.variant, &entry.requirements));
+        let variants = variants.collect::<Result<_>>()?;
+        let InstalledProgram { program, version, build, .. } = found;
         Ok(ProgramInfo { program, version, tls: None, variants, build })
     }
 
@@ -209,7 +208,7 @@ impl Capabilities {
                     Some("cannot end after a number of requests; give the workload a `duration`".to_owned())
                 }
                 Some(most) if requests > most => {
-                    Some(format!("supports {most} requests at most, not {requests}"))
+                    Some(format!("supports at most {}, not {requests}", units::counted(most, "request")))
                 }
                 Some(_) if self.requests_of_each && requests % u64::from(connections.max(1)) != 0 => {
                     Some(format!(
@@ -258,11 +257,10 @@ pub(crate) const fn milliseconds(ns: u64) -> u64 {
 fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Client, InputError> {
     let versions = root.required("version", Table::table)?.with_keys(VERSION_KEYS)?;
     let start = root.required("start", Table::table)?.with_keys(START_KEYS)?;
-    let variants = read_variants(root, CLIENT_VARIANT_KEYS, |table, variant| {
+    let variants = read_variants(root, CLIENT_VARIANT_KEYS, |table, variant, requirements| {
         Ok(ClientVariant {
             variant,
-            requires: table.text("requires")?.map(|text| text.value),
-            since: table.parsed("since", version)?.map(|since| since.value),
+            requirements,
             arguments: read_templates(table, "arguments")?.map_or_else(Vec::new, |list| list.value),
         })
     })?;

@@ -1,7 +1,7 @@
 //! Runs an external client in a node and reads its output.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,8 +19,8 @@ use super::command::{ExternalLoop, Place};
 use super::description::Client;
 use super::report::{ClientInfo, ProcessUsage, report};
 use crate::client::{ClientOutcome, Limits, read_in_thread};
-use crate::log;
 use crate::program::Support;
+use crate::{input, log};
 
 /// How often a running client is checked.
 const POLL: Duration = Duration::from_millis(50);
@@ -108,7 +108,13 @@ impl Client {
         let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);
         let words = || log::last_lines(&[running.spec.log]);
         let name = &self.name;
-        let file = writes.map(fs::read_to_string).and_then(Result::ok).unwrap_or_default();
+        let file = match writes.map(|path| input::read_bytes(path, MOST_FILE_BYTES)) {
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => {
+                return Err(failed(format!("the file that {name} wrote cannot be read: {error}")));
+            }
+            Some(Ok(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            Some(Err(_)) | None => String::new(),
+        };
         let output = self.output.parse(&ended.text, &file, requested.for_reading()).map_err(|error| {
             let (status, form) = (ended.exit.status, self.output.name());
             failed(format!("the output of {name} is not in the format {form} ({status}): {error}{}", words()))

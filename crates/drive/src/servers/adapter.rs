@@ -12,10 +12,11 @@ use rustix::process::Signal;
 use super::ADAPTER_FILE;
 use super::access_log::{self, AccessLog};
 use crate::description::{
-    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, read_names, read_template,
-    read_templates, read_variants, version,
+    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, read_names, read_variants,
 };
 use crate::program::ProgramSpec;
+use crate::requirements::{MODULE_KEYS, Requirements, version};
+use crate::template::{read_template, read_templates};
 
 /// The signals that end servers.
 const SIGNALS: [(&str, Signal); 3] = [("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
@@ -81,6 +82,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[[file]]", keys: FILE_KEYS },
     TableKeys { table: "[[variant]]", keys: VARIANT_KEYS },
     TableKeys { table: "[[variant]]", keys: SERVER_VARIANT_KEYS },
+    TableKeys { table: "[variant.module]", keys: MODULE_KEYS },
     TableKeys { table: "[variant.sends]", keys: SENDS_KEYS },
     TableKeys { table: "[[tunable]]", keys: tunable::KEYS },
     TableKeys { table: "[back]", keys: BACK_KEYS },
@@ -124,10 +126,8 @@ pub struct AdapterVariant {
     pub variant: Variant,
     /// Its port, if that is free.
     pub port: u16,
-    /// Text in the version command's output that shows that the variant is supported.
-    pub requires: Option<String>,
-    /// The version that added the variant.
-    pub since: Option<String>,
+    /// What an installation must have for it.
+    pub requirements: Requirements,
     /// The supported key exchanges; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
     /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
@@ -259,7 +259,7 @@ fn signal(name: &str) -> Result<Signal, String> {
 
 fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputError> {
     let mut taken: Vec<(u16, bool)> = Vec::new();
-    read_variants(root, SERVER_VARIANT_KEYS, |table, variant| {
+    read_variants(root, SERVER_VARIANT_KEYS, |table, variant, requirements| {
         let port = table.required("port", |table, key| table.integer(key, 1..=u16::MAX))?;
         if taken.contains(&(port.value, variant.is_quic())) {
             let problem = format!("`port` is {}, like that of another variant; write another", port.value);
@@ -269,8 +269,7 @@ fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputEr
         Ok(AdapterVariant {
             variant,
             port: port.value,
-            requires: table.text("requires")?.map(|text| text.value),
-            since: table.parsed("since", version)?.map(|since| since.value),
+            requirements,
             key_exchanges: read_names(table, "key_exchange")?.unwrap_or_default(),
             sends: read_sends(table)?,
         })

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use model::Variant;
 
 use super::ADAPTER_FILE;
 use super::adapter::{Adapter, Tls};
-use crate::program::{InstalledProgram, ProgramInfo, two_words_after};
+use crate::program::{InstalledProgram, ProgramInfo, Support, two_words_after};
 use crate::template::{Variables, fill, is_at_least};
 
 impl Adapter {
@@ -25,12 +26,15 @@ impl Adapter {
             let program = found.program.display();
             bail!("{name} {version} at {program} is too old; install {oldest} or newer");
         }
-        let variants = self.variants.iter().map(|entry| {
-            found.support(name, entry.variant, entry.requires.as_deref(), entry.since.as_deref())
-        });
-        let variants = variants.collect();
-        let InstalledProgram { program, version, build } = found;
+        let variants = self.variants.iter();
+        let variants = variants.map(|entry| found.support(name, entry.variant, &entry.requirements));
+        let variants = variants.collect::<Result<Vec<_>>>()?;
+        let InstalledProgram { program, version, build, .. } = found;
+        let is_supported = |(variant, support): &(Variant, Support)| {
+            variant.is_encrypted() && *support == Support::Supported
+        };
         let tls = match &self.tls {
+            _ if !variants.iter().any(is_supported) => None,
             Tls::Unknown => None,
             Tls::Named(name) => Some(name.clone()),
             Tls::After(text) => two_words_after(&build, text),

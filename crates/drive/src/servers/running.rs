@@ -320,9 +320,9 @@ impl RunningServer<'_> {
     }
 
     fn has_logged(&self, text: &str) -> bool {
-        [STDERR_LOG, STDOUT_LOG].iter().any(|name| {
-            fs::read(self.folder.join(name)).is_ok_and(|log| String::from_utf8_lossy(&log).contains(text))
-        })
+        [STDERR_LOG, STDOUT_LOG]
+            .iter()
+            .any(|name| log::begin(&self.folder.join(name)).is_ok_and(|log| log.contains(text)))
     }
 
     fn name(&self) -> String {

@@ -11,6 +11,7 @@ mod reading;
 mod request;
 mod response;
 pub mod settings;
+pub mod stream_kind;
 mod table;
 
 use std::collections::VecDeque;

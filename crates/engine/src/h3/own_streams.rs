@@ -5,11 +5,8 @@ use quinn_proto::{Dir, StreamId};
 use super::qpack::{Decoder, Encoder};
 use super::response::FIELD_SECTION_LIMIT_BYTES;
 use super::settings::Settings;
+use super::stream_kind::{CONTROL, QPACK_DECODER, QPACK_ENCODER};
 use crate::quic::Quic;
-
-const CONTROL: u8 = 0x00;
-const QPACK_ENCODER: u8 = 0x02;
-const QPACK_DECODER: u8 = 0x03;
 
 /// The streams of QPACK; the control stream sends only SETTINGS.
 #[derive(Debug, Default)]

@@ -4,11 +4,7 @@ use super::error::{Code, Violation};
 use super::frame::{self, FrameReader, Piece, decode_integer};
 use super::qpack::{Decoder, Encoder};
 use super::settings::Settings;
-
-const CONTROL: u64 = 0x00;
-const PUSH: u64 = 0x01;
-const QPACK_ENCODER: u64 = 0x02;
-const QPACK_DECODER: u64 = 0x03;
+use super::stream_kind::StreamKind;
 
 /// Largest payload of a frame on the control stream that has a meaning.
 const CONTROL_FRAME_LIMIT_BYTES: u64 = 4096;
@@ -17,23 +13,8 @@ const CONTROL_FRAME_LIMIT_BYTES: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct PeerStreams {
     /// Streams that are read, by their id. Three at most are of a known kind, the others are stopped.
-    open: Vec<(u64, Kind)>,
+    open: Vec<(u64, StreamKind)>,
     control: Control,
-}
-
-/// The type of a unidirectional stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// The type is not complete yet.
-    Unknown {
-        bytes: [u8; 8],
-        length: usize,
-    },
-    Control,
-    QpackEncoder,
-    QpackDecoder,
-    /// A type we do not know.
-    Ignored,
 }
 
 /// What to do with a stream after its input was read.
@@ -48,7 +29,7 @@ pub(super) enum Verdict {
 impl PeerStreams {
     /// A new stream.
     pub(super) fn opened(&mut self, id: u64) {
-        self.open.push((id, Kind::Unknown { bytes: [0; 8], length: 0 }));
+        self.open.push((id, StreamKind::NEW));
     }
 
     /// Whether `id` is one of them.
@@ -72,32 +53,24 @@ impl PeerStreams {
         let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
             return Ok(Verdict::Read);
         };
-        while let (Kind::Unknown { mut bytes, mut length }, Some((byte, rest))) =
-            (self.open[at].1, input.split_first())
-        {
-            input = rest;
-            bytes[length] = *byte;
-            length += 1;
-            self.open[at].1 = match decode_integer(&bytes[..length]) {
-                Some((kind, _)) => self.identified(kind)?,
-                None => Kind::Unknown { bytes, length },
-            };
+        if self.open[at].1.read(&mut input) {
+            self.check_new(self.open[at].1)?;
         }
         match self.open[at].1 {
-            Kind::Unknown { .. } => {}
-            Kind::Control => {
+            StreamKind::Incomplete { .. } => {}
+            StreamKind::Control => {
                 self.control.take(input)?;
                 if let Some(settings) = &self.control.settings {
                     encoder.set_peer_limits(settings.qpack_table_bytes, settings.qpack_blocked_streams);
                 }
             }
-            Kind::QpackEncoder => decoder
+            StreamKind::QpackEncoder => decoder
                 .handle_instructions(input)
                 .map_err(|error| Violation::new(Code::QPACK_ENCODER_STREAM_ERROR, error.to_string()))?,
-            Kind::QpackDecoder => encoder
+            StreamKind::QpackDecoder => encoder
                 .handle_feedback(input)
                 .map_err(|error| Violation::new(Code::QPACK_DECODER_STREAM_ERROR, error.to_string()))?,
-            Kind::Ignored => {
+            StreamKind::Push | StreamKind::Unknown => {
                 self.open.swap_remove(at);
                 return Ok(Verdict::Stop);
             }
@@ -108,32 +81,25 @@ impl PeerStreams {
     /// A stream ended or was reset; a critical one must not.
     pub(super) fn ended(&mut self, id: u64) -> Result<(), Violation> {
         let Some(at) = self.open.iter().position(|(open, _)| *open == id) else { return Ok(()) };
-        let name = match self.open.swap_remove(at).1 {
-            Kind::Control => "control",
-            Kind::QpackEncoder => "QPACK encoder",
-            Kind::QpackDecoder => "QPACK decoder",
-            Kind::Unknown { .. } | Kind::Ignored => return Ok(()),
-        };
-        let reason = format!("the end of the {name} stream");
+        let (_, kind) = self.open.swap_remove(at);
+        if !kind.is_critical() {
+            return Ok(());
+        }
+        let reason = format!("the end of the {kind} stream");
         Err(Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason))
     }
 
-    fn identified(&self, kind: u64) -> Result<Kind, Violation> {
-        let kind = match kind {
-            CONTROL => Kind::Control,
-            PUSH => {
-                let reason = "a push stream although push is disabled";
-                return Err(Violation::new(Code::H3_ID_ERROR, reason));
-            }
-            QPACK_ENCODER => Kind::QpackEncoder,
-            QPACK_DECODER => Kind::QpackDecoder,
-            _ => return Ok(Kind::Ignored),
-        };
-        if self.open.iter().any(|(_, other)| *other == kind) {
-            let reason = format!("a second stream of kind {kind:?}");
+    /// Checks the type of a stream that has just become known.
+    fn check_new(&self, kind: StreamKind) -> Result<(), Violation> {
+        if kind == StreamKind::Push {
+            let reason = "a push stream although push is disabled";
+            return Err(Violation::new(Code::H3_ID_ERROR, reason));
+        }
+        if kind.is_critical() && self.open.iter().filter(|(_, other)| *other == kind).count() > 1 {
+            let reason = format!("a second {kind} stream");
             return Err(Violation::new(Code::H3_STREAM_CREATION_ERROR, reason));
         }
-        Ok(kind)
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! `h123 compare`: two results side by side; an exit status for CI.
 
+mod levels;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +12,16 @@ use analysis::summary::{CellStatus, SUMMARY_VERSION, Verdict};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use model::Plan;
-use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 use serde_json::Value;
 use store::ResultFolder;
 
+use self::levels::MatchedLevels;
 use crate::exit::{Exit, UsageError};
 use crate::study::damages::Damages;
 use crate::study::environment::COMMAND_NOTE;
 use crate::study::reference;
-use crate::study::result::{shown, summarise_runs};
+use crate::study::result::{check, shown, summarise_runs};
 use crate::terminal::{look, note, print};
 
 /// Compare two results cell by cell, B against A: another day, another commit, another machine
@@ -30,7 +32,8 @@ use crate::terminal::{look, note, print};
   h123 compare results/main results/branch --fail-on worse --markdown > comment.md
 
 Cells with the same levels are compared by the primary metric, with Welch's t test on the logarithms \
-of the runs' medians and Holm's correction. Other differences (kernel, CPU, versions, pins) are \
+of the runs' values and Holm's correction. Networks, workloads and servers with different names but the \
+same content are matched, and listed. Other differences (kernel, CPU, versions, pins) are \
 listed as caveats.
 
 Exit status: 0 done, 2 the results answer different questions, 3 a cell of both results failed or is \
@@ -81,9 +84,16 @@ enum FailOn {
 /// # Errors
 /// There is no result, or the results cannot be compared.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
-    let (a, b) = (ComparedResult::load(&args.a)?, ComparedResult::load(&args.b)?);
-    let (changed, differences) = (changed_levels(&a.plan, &b.plan), differences(&a, &b)?);
-    let across = compare(&a.summary, &b.summary, &changed, differences).map_err(|problem| {
+    let (mut a, b) = (ComparedResult::load(&args.a)?, ComparedResult::load(&args.b)?);
+    let matched = MatchedLevels::of(&a.plan, &b.plan)?;
+    let mut differences = differences(&a, &b)?;
+    for (old, new) in &matched.renamed {
+        let about =
+            format!("name of the {} (its content is the same, so its cells are compared)", new.factor);
+        differences.push(Difference { about, a: old.value.clone(), b: new.value.clone() });
+    }
+    a.summary.cells.iter_mut().for_each(|cell| matched.rename(&mut cell.levels));
+    let across = compare(&a.summary, &b.summary, &matched.changed, differences).map_err(|problem| {
         UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
     })?;
     let (of_a, of_b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
@@ -193,8 +203,8 @@ impl ComparedResult {
         if !path.is_dir() {
             return Err(UsageError(format!("{} is not a result: it is not a folder", path.display())).into());
         }
-        let read =
-            |name: &str| -> Option<Value> { serde_json::from_slice(&fs::read(path.join(name)).ok()?).ok() };
+        check(path)?;
+        let read = |name: &str| -> Option<Value> { store::read_json(path, name).ok() };
         let plan = store::read_plan(path)
             .map_err(|error| UsageError(format!("{error:#}; name a result of `h123 run`")))?;
         let current = read("summary.json").filter(|summary| summary["version"] == SUMMARY_VERSION);
@@ -212,20 +222,6 @@ impl ComparedResult {
         };
         Ok(ComparedResult { plan, summary, environment: read("environment.json").unwrap_or_default() })
     }
-}
-
-/// Levels with the same name but different contents in the two plans.
-fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
-    let level = |factor: &str, value: &str| Level { factor: factor.to_owned(), value: value.to_owned() };
-    let workloads = b.workloads.iter().filter(|own| {
-        a.workloads.iter().any(|other| other.name == own.name && other.workload != own.workload)
-    });
-    let networks = b
-        .networks
-        .iter()
-        .filter(|own| a.networks.iter().any(|other| other.name == own.name && other != *own));
-    let workloads = workloads.map(|workload| level("workload", &workload.name));
-    workloads.chain(networks.map(|network| level("network", &network.name))).collect()
 }
 
 /// Keys of the environment that always differ, or that repeat others.
@@ -264,24 +260,10 @@ fn differences(a: &ComparedResult, b: &ComparedResult) -> Result<Vec<Difference>
     Ok(differences)
 }
 
-/// Each level of the factor `server`: the servers with their settings, and the pins of its cells.
+/// Each level of the factor `server`, by its name.
 fn servers(plan: &Plan) -> Result<Value> {
-    let mut servers = serde_json::Map::new();
-    for cell in &plan.cells {
-        let name = cell.level("server").unwrap_or_default();
-        let mut chains = serde_json::to_value(&cell.chains)?;
-        // The topology decides the node.
-        for chain in chains.as_array_mut().into_iter().flatten() {
-            for place in ["/node", "/back/node"] {
-                if let Some(node) = chain.pointer_mut(place) {
-                    *node = Value::Null;
-                }
-            }
-        }
-        let pins = serde_json::to_value(&cell.pins)?;
-        servers.insert(name.to_owned(), serde_json::json!({ "servers": chains, "pins": pins }));
-    }
-    Ok(Value::Object(servers))
+    let servers = levels::servers(plan)?.into_iter();
+    Ok(Value::Object(servers.map(|(level, content)| (level.value, content)).collect()))
 }
 
 fn name_server(plan: &Plan) -> Result<Value> {

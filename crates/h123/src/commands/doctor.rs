@@ -10,6 +10,7 @@ use model::buffers::{Buffer, UDP_BUFFER_BYTES};
 use model::options::ConnectionOptions;
 use model::units::format_bytes;
 
+use crate::commands::servers::supported;
 use crate::exit::Exit;
 use crate::terminal::print;
 
@@ -48,12 +49,13 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
         let found =
             Servers::find(&name).map_err(anyhow::Error::from).and_then(|adapter| adapter.probe(&program));
         match found {
-            Ok(found) => print(&format!(
-                "{} server {name}: {} ({})",
-                mark(true),
-                found.version,
-                found.program.display()
-            ))?,
+            Ok(found) => {
+                let mut reasons = Vec::new();
+                let variants = supported(found.variants, &format!("- server {name}: "), &mut reasons);
+                let (version, program) = (found.version, found.program.display());
+                print(&format!("{} server {name}: {version}, {variants} ({program})", mark(true)))?;
+                reasons.iter().try_for_each(|reason| print(reason))?;
+            }
             Err(error) => print(&format!("{} server {name}: {error:#}", mark(false)))?,
         }
     }

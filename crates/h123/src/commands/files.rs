@@ -36,7 +36,7 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
-/// Create a file of your own from an existing one
+/// Copy a study, network, page, topology or server under a new name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 new study shop

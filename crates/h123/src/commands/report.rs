@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::exit::{Exit, UsageError};
@@ -19,10 +20,10 @@ The result needs its folder `samples` and a readable plan.json; otherwise the co
 status 2 and changes nothing. It reports all other data that is readable, and names what is damaged \
 or missing in the report and on standard error: runs, tables of the samples, environment.json, \
 calibrations.json, checksums.json. A check that needs missing data gives its cell a caveat.
-The command rewrites summary.json, report.html, figures/ and tables/.
+The command rewrites summary.json, report.html, report.md, figures/ and tables/.
 
 Exit status: 0 done, 1 the folder is not writable or another h123 writes to it, 2 no result or no \
-readable plan.json, 3 done but a cell failed or is invalid")]
+readable plan.json, 3 done but a cell failed, is invalid or is not measured")]
 pub(crate) struct ReportArgs {
     /// The result folder
     ///
@@ -60,15 +61,25 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
     Ok(result.exit())
 }
 
-/// Starts the browser without waiting for it.
+/// How long a browser is watched: openers that find none end at once.
+const WATCHED: Duration = Duration::from_secs(1);
+
+/// Starts the browser, without waiting for its end.
 fn open_in_browser(page: &Path) -> Result<()> {
     let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
     let browser = browser.unwrap_or_else(|| "xdg-open".into());
+    let shown = browser.display();
+    let advice = || format!("set BROWSER to a browser, or open {}", page.display());
     let mut command = Command::new(&browser);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let started = command.spawn().with_context(|| {
-        let browser = browser.display();
-        format!("cannot start `{browser}`; set BROWSER to a browser, or open {}", page.display())
-    });
-    started.map(drop)
+    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`; {}", advice()))?;
+    let began = Instant::now();
+    while began.elapsed() < WATCHED {
+        match child.try_wait().with_context(|| format!("cannot wait for `{shown}`"))? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => bail!("`{shown}` failed ({status}); {}", advice()),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    Ok(())
 }

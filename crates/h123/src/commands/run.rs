@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use drive::{Authority, Clients, Servers};
 use model::Plan;
+use model::units::counted;
 use store::ResultFolder;
 
 use crate::exit::{Exit, UsageError};
@@ -18,7 +19,7 @@ use crate::study::cores::Cores;
 use crate::study::environment::{self, COMMAND_NOTE, Emulation, environment};
 use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, clock};
-use crate::study::result::{finish, open};
+use crate::study::result::{finish, open, usage};
 use crate::terminal::note;
 
 /// Required free space for each run's rows and logs, generously.
@@ -33,8 +34,8 @@ const BYTES_PER_RUN: u64 = 1 << 20;
   h123 run --resume results/quick-20260101-120000
   h123 run --resume results/quick-20260101-120000 --runs 20
 
-Exit status: 0 done, 1 h123 failed, 2 wrong usage or an invalid study, 3 done but a cell failed or is invalid, \
-130 interrupted (finished runs are stored)")]
+Exit status: 0 done, 1 h123 failed, 2 wrong usage or an invalid study, 3 done but a cell failed, is invalid \
+or is not measured, 130 interrupted (finished runs are stored)")]
 pub(crate) struct RunArgs {
     /// A name from studies/, or the path of a .toml file
     ///
@@ -167,7 +168,9 @@ fn plan(args: &RunArgs) -> Result<Plan> {
 /// The folder to continue, or a new one.
 fn result_folder(args: &RunArgs, plan: &Plan) -> Result<ResultFolder> {
     if let Some(folder) = &args.resume {
-        return ResultFolder::open(folder);
+        let folder = open(folder)?;
+        folder.check_logs().map_err(usage)?;
+        return Ok(folder);
     }
     let folder = args.out.clone().unwrap_or_else(|| {
         let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
@@ -217,11 +220,11 @@ fn announce(plan: &Plan, folder: &ResultFolder, emulation: &Emulation, args: &Ru
     note(
         args.quiet,
         &format!(
-            "{}: {} cells × {} runs = {} runs{rule}, about {} → {}",
+            "{}: {} × {} each = {}{rule}, about {} → {}",
             plan.study,
-            plan.cells.len(),
-            plan.runs_per_cell,
-            plan.least_runs().len(),
+            counted(plan.cells.len() as u64, "cell"),
+            counted(plan.runs_per_cell.into(), "run"),
+            counted(plan.least_runs().len() as u64, "run"),
             clock(Duration::from_nanos(plan.expected_ns())),
             folder.path().display()
         ),

@@ -126,7 +126,11 @@ fn list() -> Result<Exit> {
 }
 
 /// The names of the supported variants. The reasons for the others are added to `reasons`.
-fn supported(variants: Vec<(Variant, Support)>, prefix: &str, reasons: &mut Vec<String>) -> String {
+pub(crate) fn supported(
+    variants: Vec<(Variant, Support)>,
+    prefix: &str,
+    reasons: &mut Vec<String>,
+) -> String {
     let mut names = Vec::new();
     for (variant, support) in variants {
         match support {

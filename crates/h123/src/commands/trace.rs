@@ -43,15 +43,15 @@ pub(crate) struct TraceArgs {
     /// Example: --timeout 2s
     #[arg(long, default_value = "10s", value_parser = units::parse_duration_ns)]
     timeout: u64,
-    #[command(flatten)]
-    trust: TrustOptions,
-    #[command(flatten)]
-    tls: TlsArgs,
     /// Print the result as JSON
     ///
     /// Example: --json
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trust: TrustOptions,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// Runs the command.
@@ -150,7 +150,8 @@ impl Trace {
             dns_ns,
             connect_ns: minus(connected, opened),
             handshake_ns: handshake.filter(|_| variant.is_encrypted()),
-            wait_ns: minus(first, sample.and_then(|sample| sample.sent_ns)),
+            // From the end of the phase before it, so that the phases add up to the total.
+            wait_ns: minus(first, ready),
             transfer_ns: minus(done, first),
             total_ns: minus(done, opened).filter(|_| first.is_some()).map(|total| total + dns_ns),
             negotiated: sample

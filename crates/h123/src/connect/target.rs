@@ -1,12 +1,12 @@
 //! A URL from the command line, resolved into a client's target.
 
-use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use drive::input::read_text;
 use model::Variant;
 use model::assignment::{Target, Trust};
 
@@ -35,8 +35,7 @@ impl TrustOptions {
         match (&self.cacert, self.insecure) {
             (_, true) => Ok(Trust::Anyone),
             (Some(path), _) => {
-                let pem = fs::read_to_string(path)
-                    .map_err(|error| UsageError(format!("--cacert {}: {error}", path.display())))?;
+                let pem = read_option("--cacert", path)?;
                 load::check_authority(&pem)
                     .map_err(|error| UsageError(format!("--cacert {}: {error}", path.display())))?;
                 Ok(Trust::Authority(pem))
@@ -44,6 +43,14 @@ impl TrustOptions {
             (None, false) => Ok(Trust::System),
         }
     }
+}
+
+/// The text of the file that an option names.
+///
+/// # Errors
+/// It cannot be read or is too long.
+pub(crate) fn read_option(option: &str, path: &Path) -> Result<String, UsageError> {
+    read_text(path).map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))
 }
 
 /// An absolute http or https URL, in parts.

@@ -1,7 +1,6 @@
 //! TLS options that `load` and `trace` share.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -10,6 +9,7 @@ use model::Variant;
 use model::pins::{KeyExchange, TlsVersion};
 use model::tls::{ClientCertificate, OfferedSuite, TlsOffer, TlsOptions};
 
+use crate::connect::target::read_option;
 use crate::exit::UsageError;
 
 /// The environment variable that names the file for TLS secrets, as in browsers and curl.
@@ -116,13 +116,9 @@ impl TlsArgs {
     }
 
     fn certificate(&self, cert: &Path) -> Result<ClientCertificate, UsageError> {
-        let read = |option: &str, path: &Path| {
-            let text = fs::read_to_string(path);
-            text.map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))
-        };
-        let chain_pem = read("--cert", cert)?;
+        let chain_pem = read_option("--cert", cert)?;
         let key_pem = match &self.key {
-            Some(key) => read("--key", key)?,
+            Some(key) => read_option("--key", key)?,
             None => chain_pem.clone(),
         };
         Ok(ClientCertificate { chain_pem, key_pem })

@@ -67,7 +67,7 @@ fn for_readers(documentation: &str, kind: &str, may_be_absent: bool) -> String {
     let mut meaning = documentation.replace("`None`", nothing).replace("[`", "`").replace("`]", "`");
     meaning = meaning.trim().trim_end_matches('.').to_owned();
     if !says_when && (may_be_absent || kind.starts_with("Option<")) {
-        meaning += &format!("; {nothing} if there is none");
+        meaning += &format!("; may be {nothing}");
     }
     meaning
 }
@@ -78,5 +78,5 @@ fn fields_have_their_documentation() {
         #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub b: Option<u8>,\n    \
         /// Two; `None` for none.\n    pub c: Option<u8>,\n}\n";
     let meanings: Vec<_> = fields(source, "A").into_iter().map(|(_, meaning)| meaning).collect();
-    assert_eq!(meanings, ["One line", "A `Link`; absent if there is none", "Two; null for none"]);
+    assert_eq!(meanings, ["One line", "A `Link`; may be absent", "Two; null for none"]);
 }

@@ -75,6 +75,7 @@ fn metrics() -> String {
         let workloads: Vec<&str> = metric.workloads.iter().map(|kind| kind.name()).collect();
         [
             code(metric.name),
+            metric.title.into(),
             metric.unit.into(),
             better.into(),
             metric.start.into(),
@@ -82,7 +83,7 @@ fn metrics() -> String {
             workloads.join(", "),
         ]
     };
-    table(["name", "unit", "better", "from", "to", "workloads"], METRICS.iter().map(row))
+    table(["name", "title", "unit", "better", "from", "to", "workloads"], METRICS.iter().map(row))
 }
 
 fn checks() -> String {

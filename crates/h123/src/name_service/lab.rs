@@ -4,16 +4,16 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use drive::{Adapter, RunningServer};
 use lab::{Lab, OwnFile, Process};
-use model::topology::{Interface, NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns};
+use model::topology::{Interface, NAME_SERVER, parse_name_server_rtt_ns};
 use model::{Topology, Variant};
-use names::{Config, Host, PORT, Service};
+use names::{Host, PORT, Service, View};
 
-use crate::commands::lab::servers::{ServerChoice, V6_SUFFIX};
 use crate::exit::UsageError;
 use crate::name_service;
+use crate::server_choice::{ServerChoice, V6_SUFFIX};
 
 /// The variants that service records announce, the preferred one first, with their ALPN names.
 const ANNOUNCED: [(Variant, &str); 3] =
@@ -63,17 +63,9 @@ pub(crate) fn start(
     servers: &[(ServerChoice, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Result<Process> {
-    let node = lab.node(NAME_SERVER).context("the lab was built without its name server")?;
-    let own = topology.name_server().context("no name server was added")?;
-    let has_ipv6 = node.addresses().v6.is_some();
-    let config = Config { listen: listen(own, has_ipv6), hosts: hosts(topology, has_ipv6, servers, running) };
-    name_service::start(node, &config, folder)
-}
-
-fn listen(own: &TopologyNode, has_ipv6: bool) -> Vec<SocketAddr> {
-    let v4 = own.interfaces.iter().filter_map(|port| Some(IpAddr::from(port.v4?.0)));
-    let v6 = own.interfaces.iter().filter_map(|port| Some(IpAddr::from(port.v6?.0)));
-    v4.chain(v6.filter(|_| has_ipv6)).map(|address| SocketAddr::new(address, PORT)).collect()
+    let has_ipv6 = lab.node(NAME_SERVER).is_some_and(|node| node.addresses().v6.is_some());
+    let config = name_service::config(topology, views(topology, has_ipv6, servers, running));
+    name_service::start(lab, &config, folder)
 }
 
 /// The /etc/hosts of a node: every node that it reaches, at an address that it reaches.
@@ -98,25 +90,9 @@ fn address_from(topology: &Topology, from: usize, to: usize, is_v4: bool) -> Opt
     addresses.find(|address| is_reached(topology, from, *address))
 }
 
-/// Follows the routes of a node, and of the routers behind it, to an address.
-fn is_reached(topology: &Topology, mut node: usize, target: IpAddr) -> bool {
-    let has = |node: usize, address: IpAddr| {
-        topology.nodes[node].interfaces.iter().flat_map(Interface::addresses).any(|(own, _)| own == address)
-    };
-    // No route visits a node twice.
-    for _ in &topology.nodes {
-        if has(node, target) {
-            return true;
-        }
-        let mut routes = topology.nodes[node].routes.iter();
-        let Some(route) = routes.find(|route| is_in(target, route.network, route.prefix)) else {
-            return false;
-        };
-        let next = route.via.unwrap_or(target);
-        let Some(owner) = (0..topology.nodes.len()).find(|node| has(*node, next)) else { return false };
-        node = owner;
-    }
-    false
+/// Whether packets from a node reach an address: a node has routes to exactly the subnets that it reaches.
+fn is_reached(topology: &Topology, from: usize, target: IpAddr) -> bool {
+    topology.nodes[from].routes.iter().any(|route| is_in(target, route.network, route.prefix))
 }
 
 fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
@@ -128,21 +104,49 @@ fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
     differing >= u32::from(prefix)
 }
 
+/// The answers to the nodes that ask: each learns the addresses that it reaches. Nodes that learn the same
+/// share a view.
+fn views(
+    topology: &Topology,
+    has_ipv6: bool,
+    servers: &[(ServerChoice, Adapter)],
+    running: &[RunningServer<'_>],
+) -> Vec<View> {
+    let ports = topology.name_server().map_or(&[][..], |own| &own.interfaces);
+    let mut views: Vec<View> = Vec::new();
+    for (user, node) in topology.nodes.iter().enumerate() {
+        let address = topology.name_server_of(&node.name);
+        let Some(port) = ports.iter().find(|port| address.is_some() && port.v4.map(|v4| v4.0) == address)
+        else {
+            continue;
+        };
+        let addresses = port.addresses().map(|(address, _)| address);
+        let listen = addresses.filter(|address| has_ipv6 || address.is_ipv4());
+        let listen = listen.map(|address| SocketAddr::new(address, PORT));
+        let hosts = hosts(topology, user, has_ipv6, servers, running);
+        match views.iter_mut().find(|view| view.hosts == hosts) {
+            Some(view) => view.listen.extend(listen),
+            None => views.push(View { listen: listen.collect(), hosts }),
+        }
+    }
+    views
+}
+
+/// The hosts that a node reaches.
 fn hosts(
     topology: &Topology,
+    user: usize,
     has_ipv6: bool,
     servers: &[(ServerChoice, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Vec<Host> {
     let mut hosts = Vec::new();
-    let is_user = |node: &usize| topology.name_server_of(&topology.nodes[*node].name).is_some();
-    let users: Vec<usize> = (0..topology.nodes.len()).filter(is_user).collect();
-    // One server answers all; the first user that reaches a node decides on the address.
-    let address =
-        |to: usize, is_v4: bool| users.iter().find_map(|from| address_from(topology, *from, to, is_v4));
-    for (to, node) in topology.nodes.iter().enumerate().filter(|(_, node)| node.role != Role::Switch) {
-        let v4 = address(to, true);
-        let v6 = address(to, false).filter(|_| has_ipv6);
+    for (to, node) in topology.nodes.iter().enumerate() {
+        let v4 = address_from(topology, user, to, true);
+        let v6 = address_from(topology, user, to, false).filter(|_| has_ipv6);
+        if v4.is_none() && v6.is_none() {
+            continue;
+        }
         // Servers listen on the IPv4 address only; clients would try IPv6 first and be refused.
         let has_server = servers.iter().any(|(choice, _)| choice.node == node.name);
         let here = servers.iter().zip(running).filter(|((choice, _), _)| choice.node == node.name);
@@ -185,6 +189,31 @@ mod tests {
         let second = topology.nodes[topology.position("proxy").unwrap()].interfaces[1].v4.unwrap().0;
         assert!(server.contains(&format!("{second} proxy\n")), "{server}");
         assert!(client.contains("10.123.0.2 proxy\n"), "{client}");
+    }
+
+    /// The same over DNS: the proxy has another address for the client than for the server.
+    #[test]
+    fn a_view_has_the_addresses_that_its_nodes_reach() {
+        let mut topology = crate::library::topology_of("proxied").unwrap();
+        add(Some(&mut topology), "1ms", &["client", "server"]).unwrap();
+        let views = views(&topology, true, &[], &[]);
+        let found = |view: usize, name: &str| {
+            let host = views[view].hosts.iter().find(|host| host.name == name);
+            host.map(|host| host.addresses[0].to_string())
+        };
+        assert_eq!(views.len(), 2, "{views:#?}");
+        assert_eq!(found(0, "proxy").as_deref(), Some("10.123.0.2"));
+        assert_eq!(found(1, "proxy").as_deref(), Some("10.123.1.1"));
+        assert_eq!((found(0, "server"), found(1, "client")), (None, None), "the proxy forwards nothing");
+        assert_eq!(views[0].listen[0].to_string(), "10.123.2.53:53");
+        let mut pair = Topology::pair(&Network::default());
+        add(Some(&mut pair), "1ms", &["client", "server"]).unwrap();
+        let own = |view: &View| view.hosts.iter().find(|host| host.name == "client").unwrap().clone();
+        let views = self::views(&pair, false, &[], &[]);
+        assert!(
+            views.iter().all(|view| own(view).addresses == [IpAddr::from([10, 123, 0, 1])]),
+            "{views:#?}"
+        );
     }
 
     #[test]

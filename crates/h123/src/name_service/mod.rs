@@ -5,14 +5,15 @@ pub(crate) mod lab;
 pub(crate) mod study;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use ::lab::{Node, Output, OwnFile, Process, Program};
+use ::lab::{Input, Lab, Output, OwnFile, Process, Program};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use model::Topology;
-use names::Config;
+use model::topology::NAME_SERVER;
+use names::{Config, View};
 
 use crate::exit::Exit;
 use crate::terminal::print;
@@ -20,6 +21,8 @@ use crate::terminal::print;
 /// The line that the process prints when it listens.
 const READY: &str = "ready";
 const SWITCH_FILE: &str = "/etc/nsswitch.conf";
+/// How long clients may cache an answer, in seconds, where addresses stay.
+const TTL_S: u32 = 300;
 
 /// Serve the names of a lab, as the lab starts it
 #[derive(Args, Debug)]
@@ -38,7 +41,7 @@ pub(crate) fn run(args: &NamesArgs) -> Result<Exit> {
     let text = fs::read(&args.config).with_context(|| format!("cannot read {shown}"))?;
     let config = serde_json::from_slice(&text)
         .with_context(|| format!("{shown} is not a name server's configuration"))?;
-    names::serve(&config, || {
+    names::serve(config, std::io::stdin(), || {
         // The lab that waits for this line may have ended.
         let _ = print(READY);
     })?;
@@ -72,17 +75,27 @@ fn only_dns(text: &str) -> String {
     others.chain(["hosts: files dns"]).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Starts the name server in its node and waits until it listens. Its files are in `folder`.
+/// The configuration of a lab's name server. No answer may be cached where an address changes.
+pub(crate) fn config(topology: &Topology, views: Vec<View>) -> Config {
+    let mut changes =
+        topology.links.iter().filter_map(|link| link.network.as_ref()).flat_map(|n| &n.timeline);
+    Config { ttl_s: if changes.any(|change| change.handover) { 0 } else { TTL_S }, views }
+}
+
+/// Starts the name server in its node and waits until it listens. Its files are in `folder`. It learns of
+/// every changed address.
 ///
 /// # Errors
 /// A file cannot be written, or it does not come up: the end of its log.
-pub(crate) fn start(node: &Node, config: &Config, folder: &Path) -> Result<Process> {
+pub(crate) fn start(lab: &Lab, config: &Config, folder: &Path) -> Result<Process> {
+    let node = lab.node(NAME_SERVER).context("the lab was built without its name server")?;
     let (file, log) = (folder.join("names.json"), folder.join("names.log"));
     let context = || format!("cannot write {}", file.display());
     fs::write(&file, serde_json::to_vec(config)?).with_context(context)?;
     let messages = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let program = Program::new(std::env::current_exe().context("cannot find the path of this program")?)
         .args(["names".as_ref(), "--config".as_ref(), file.as_os_str()])
+        .stdin(Input::Pipe)
         .stdout(Output::Pipe)
         .stderr(Output::File(messages));
     let mut process = node.spawn(program)?;
@@ -94,6 +107,11 @@ pub(crate) fn start(node: &Node, config: &Config, folder: &Path) -> Result<Proce
         let words = fs::read_to_string(&log).unwrap_or_default();
         bail!("the name server did not come up; its last words: {}", words.trim());
     }
+    let mut changes = process.take_stdin().context("the name server has no standard input")?;
+    lab.on_address_change(move |old, new| {
+        // A name server that has ended answers nothing in any case.
+        let _ = writeln!(changes, "{old} {new}");
+    });
     Ok(process)
 }
 

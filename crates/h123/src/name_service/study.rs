@@ -8,11 +8,10 @@ use anyhow::{Context, Result};
 use lab::{Lab, Process};
 use model::plan::ServerChain;
 use model::sample::{FailureKind, Outcome};
-use model::topology::NAME_SERVER;
 use model::{Cell, Topology};
-use names::{Config, Host, PORT};
+use names::{Config, Host, PORT, View};
 
-use crate::name_service::{files, start};
+use crate::name_service::{self, files, start};
 use crate::study::{SERVER_NAME, Study, failed};
 
 impl Study<'_> {
@@ -32,11 +31,7 @@ impl Study<'_> {
             let files = files(&topology, lab.client().name()).context("the client has no link to it")?;
             lab.client().cover_files(files)?;
             fs::create_dir_all(logs).with_context(|| format!("cannot create {}", logs.display()))?;
-            start(
-                lab.node(NAME_SERVER).context("the lab was built without it")?,
-                &config(lab, &topology, &cell.chains[0])?,
-                logs,
-            )
+            start(lab, &config(lab, &topology, &cell.chains[0])?, logs)
         };
         start().map(Some).map_err(|error| failed(FailureKind::Lab)(error.context("the name server")))
     }
@@ -55,5 +50,6 @@ fn config(lab: &Lab, topology: &Topology, chain: &ServerChain) -> Result<Config>
     let server = lab.node(&chain.node).context("there is no node for the server")?;
     let address = server.addresses().v4;
     let host = Host { name: SERVER_NAME.to_owned(), addresses: vec![address.into()], services: Vec::new() };
-    Ok(Config { listen: listen.map(|ip| SocketAddr::new(ip, PORT)).collect(), hosts: vec![host] })
+    let listen = listen.map(|ip| SocketAddr::new(ip, PORT)).collect();
+    Ok(name_service::config(topology, vec![View { listen, hosts: vec![host] }]))
 }

@@ -42,13 +42,21 @@ impl Cores {
         if self.server.is_empty() {
             return "client and server share one CPU".to_owned();
         }
-        format!("server {:?}, client {:?}, emulator {:?}", self.server, self.client, self.emulator.as_slice())
+        let list = |cpus: &[usize]| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(" and ");
+        let [server, client] = [&self.server, &self.client].map(|cpus| list(cpus));
+        format!("server {server}, client {client}, emulator {}", list(self.emulator.as_slice()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_are_described_in_words() {
+        assert_eq!(Cores::share(&[0, 1]).describe(), "server 0, client 1, emulator 0");
+        assert_eq!(Cores::share(&[3]).describe(), "client and server share one CPU");
+    }
 
     #[test]
     fn client_and_server_have_separate_cores_if_there_are_two() {

@@ -41,7 +41,7 @@ impl AnalysedResult {
         let shown = folder.display();
         let more = self.deciding.map_or(String::new(), |(runs, expected_ns)| {
             let time = format_expected(expected_ns);
-            format!("\nmore runs: h123 run --resume {shown} --runs {runs}   # about {time}, to decide what is open")
+            format!("\nmore runs: h123 run --resume {shown} --runs {runs}   # about {time}, to decide the undecided comparisons")
         });
         let report = folder.join("report.html");
         print(&format!("{}\n{more}\nreport: {}", self.terminal.trim_end(), report.display()))
@@ -108,12 +108,28 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<AnalysedResul
 /// Opens a result.
 ///
 /// # Errors
-/// A [`UsageError`] if the folder is not a result. Another process is compacting it.
+/// A [`UsageError`] if the folder is not a result or has links. Another process is compacting it.
 pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
     ResultFolder::open(path).map_err(|error| match path.join("samples").is_dir() {
-        true => error,
+        true => usage(error),
         false => UsageError(format!("{error:#}")).into(),
     })
+}
+
+/// Refuses a result with links or special files.
+///
+/// # Errors
+/// A [`UsageError`], or a folder cannot be listed.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    store::check_files(path).map_err(usage)
+}
+
+/// Wrong usage, if the user has to correct the result.
+pub(crate) fn usage(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<store::NotOfResult>() {
+        Ok(error) => UsageError(error.to_string()).into(),
+        Err(error) => error,
+    }
 }
 
 /// Facts about the machine; null if the file is lost.

@@ -22,9 +22,11 @@ use model::{Cell, PlannedRun, RunRecord};
 use store::ResultFolder;
 
 use crate::study::clients::RunClients;
+use crate::study::damages::Damages;
 use crate::study::progress::Progress;
 use crate::study::reference::ReferenceMeasurements;
 use crate::study::repetition::Repetition;
+use crate::study::result::summarise_runs;
 use crate::study::{Study, server_time};
 
 /// Round trips measured before each run. More would take too long at an RTT of 150 ms.
@@ -44,6 +46,13 @@ impl Study<'_> {
         let stored = folder.stored_runs()?.whole;
         let mut reference = ReferenceMeasurements::of(folder);
         let mut repetition = Repetition::of(self.plan, folder)?;
+        if !stored.is_empty() && progress.is_visible() {
+            // The caller reports damaged runs and measures them again.
+            let (mut runs, _) = summarise_runs(folder, self.plan, &mut Damages::default())?;
+            runs.retain(|run| stored.contains(&run.run));
+            progress.restore(self.plan, runs, reference.networks());
+        }
+        progress.show();
         for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
             if repetition.is_enough_before(planned) {
                 break;

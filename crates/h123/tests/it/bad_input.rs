@@ -113,3 +113,116 @@ fn a_full_disk_is_an_error_before_anything_runs() {
     assert!(ended.stderr.contains("/proc"), "{}", ended.stderr);
     assert!(ended.stdout.is_empty());
 }
+
+/// Calls the tool in a folder with `pipe` (nobody writes to it), `huge` (10 GB, sparse) and `folder`. An
+/// address space of 3 GB bounds what it may read.
+fn h123_with_strange_files(folder: &Path, args: &str) -> Ended {
+    let script = format!("ulimit -v 3000000; exec timeout 20 {} {args}", crate::tool::H123);
+    let output =
+        std::process::Command::new("bash").args(["-c", &script]).current_dir(folder).output().unwrap();
+    Ended::of(output)
+}
+
+fn strange_files() -> tempfile::TempDir {
+    let place = folder();
+    std::fs::File::create(place.path().join("huge")).unwrap().set_len(10 << 30).unwrap();
+    std::fs::create_dir(place.path().join("folder")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(place.path().join("pipe")).status().unwrap().success());
+    place
+}
+
+#[test]
+fn endless_huge_and_silent_files_are_refused() {
+    let place = strange_files();
+    let url = "http://127.0.0.1:1/";
+    for (before, after) in [
+        ("load --urls ", ""),
+        (&*format!("load {url} --script "), ""),
+        (&format!("load {url} --data @"), ""),
+        ("load https://127.0.0.1:1/ --cacert ", ""),
+        ("load https://127.0.0.1:1/ --cert ", ""),
+        ("trace https://127.0.0.1:1/ --cacert ", ""),
+        ("lab ", " --describe"),
+    ] {
+        for (file, problem) in [("/dev/zero", "MiB"), ("./huge", "MiB"), ("./folder", "it is a folder")] {
+            let ended = h123_with_strange_files(place.path(), &format!("{before}{file}{after}"));
+            assert_eq!(ended.code, 2, "{before}{file}: {}", ended.stderr);
+            assert!(ended.stderr.contains(problem), "{before}{file}: {}", ended.stderr);
+            assert_eq!(ended.stderr.lines().count(), 1, "{before}{file}: {}", ended.stderr);
+        }
+    }
+    let silent = h123_with_strange_files(place.path(), "load --urls pipe").expect(2).stderr;
+    assert!(silent.contains("no process writes to this pipe"), "{silent}");
+}
+
+#[test]
+fn data_files_are_bounded_too() {
+    let place = strange_files();
+    for kind in ["networks", "pages", "topologies", "studies", "servers/mine"] {
+        std::fs::create_dir_all(place.path().join(kind)).unwrap();
+    }
+    for file in ["networks/dsl.toml", "pages/small.toml", "topologies/far.toml", "studies/mine.toml"] {
+        std::os::unix::fs::symlink("../huge", place.path().join(file)).unwrap();
+    }
+    std::os::unix::fs::symlink("../../huge", place.path().join("servers/mine/server.toml")).unwrap();
+    std::fs::write(
+        place.path().join("networks/traced.toml"),
+        "title = \"Traced\"\nsource = \"a test\"\nrtt = \"10ms\"\n[down]\nrate = { csv = \"../huge\" }\n[up]\nrate = \"1Mbit/s\"\n",
+    )
+    .unwrap();
+    for args in [
+        "plan mine",
+        "plan studies/mine.toml",
+        "plan quick --network dsl",
+        "plan quick",
+        "lab far --describe",
+        "lab dsl --describe",
+        "lab traced --describe",
+        "servers show mine",
+        "show servers/mine",
+    ] {
+        let ended = h123_with_strange_files(place.path(), args);
+        assert_eq!(ended.code, 2, "{args}: {} {}", ended.stdout, ended.stderr);
+        assert!(ended.stderr.contains("it has more than 64 MiB"), "{args}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn pipes_that_end_work_like_files() {
+    let place = folder();
+    let typed = |command: &str| {
+        let script = command.replace("h123", crate::tool::H123);
+        let output = std::process::Command::new("bash");
+        let output = { output }.args(["-c", &script]).current_dir(place.path()).output().unwrap();
+        Ended::of(output).stderr
+    };
+    // The path has no host: the list was read.
+    for command in [
+        "h123 load --urls <(sleep 0.1; echo /a)",
+        "echo /a | h123 load --urls /dev/stdin",
+        "mkfifo p; (sleep 0.1; echo /a > p) & h123 load --urls p",
+    ] {
+        let stderr = typed(command);
+        assert!(stderr.contains("the path `/a` has no host"), "{command}: {stderr}");
+    }
+}
+
+#[test]
+fn links_in_a_result_are_not_followed() {
+    let place = folder();
+    let result = place.path().join("result");
+    std::fs::create_dir_all(result.join("samples")).unwrap();
+    std::fs::write(place.path().join("secret"), "{}").unwrap();
+    std::fs::write(result.join("plan.json"), "{}").unwrap();
+    let shown = result.to_str().unwrap();
+    for name in ["plan.json", "samples/checksums.json", "figures"] {
+        let link = result.join(name);
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(place.path().join("secret"), &link).unwrap();
+        for args in [&["report", shown][..], &["compare", shown, shown], &["run", "--resume", shown]] {
+            let stderr = h123(args).expect(2).stderr;
+            assert!(stderr.contains(&format!("{shown}/{name} is a symbolic link; a result")), "{stderr}");
+        }
+        std::fs::remove_file(&link).unwrap();
+    }
+}

@@ -262,3 +262,48 @@ fn a_server_that_is_not_installed_is_an_outcome() {
     assert_eq!(cell(&summary, &["origin"])["runs_ok"], 1, "{}", ended.stderr);
     assert!(reasons(cell(&summary, &["bad"])).contains("no-such-program"), "{summary:#}");
 }
+
+/// Waits 300 ms before its first answer to GET, as a server does that compiles on demand.
+const COLD: &str = "
+import http.server, sys, time
+cold = True
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        global cold
+        if cold:
+            cold = False
+            time.sleep(0.3)
+        self.wfile.write(b'HTTP/1.1 200 OK\\r\\ncontent-length: 100\\r\\n\\r\\n' + b'x' * 100)
+    def do_OPTIONS(self):
+        self.wfile.write(b'HTTP/1.1 204 No Content\\r\\n\\r\\n')
+    def log_message(self, *args):
+        pass
+http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+";
+
+#[test]
+fn a_cold_server_is_reported_unless_it_was_warmed() {
+    let _machine = machine();
+    let place = folder();
+    std::os::unix::fs::symlink(repository().join("networks"), place.path().join("networks")).unwrap();
+    let server = place.path().join("servers/cold");
+    std::fs::create_dir_all(&server).unwrap();
+    std::fs::write(server.join("server.toml"), ADAPTER).unwrap();
+    std::fs::write(server.join("server.py"), COLD).unwrap();
+    let (head, _) = STUDY.split_once("[workload.small]").unwrap();
+    let study = format!("{head}[workload.small]\nkind = 'closed'\npaths = ['/bytes/100']\nrequests = 40\n");
+    let study = study.replace("SERVER", "cold").replace("page_load_time", "request_time");
+    std::fs::write(place.path().join("study.toml"), study).unwrap();
+    for (out, warm, expected) in [("cold", &[][..], false), ("warm", &["--warm", "20 requests"], true)] {
+        let args = ["run", "study.toml", "-q", "--out", out];
+        let output = Command::new(H123).args(args).args(warm).current_dir(place.path()).output().unwrap();
+        // The two servers have different contents, which another check reports.
+        Ended::of(output).expect(3);
+        let summary = summary(&place.path().join(out));
+        let cell = cell(&summary, &["cold"]);
+        let found = check(cell, "cold_server");
+        assert_eq!(found["result"] == "pass", expected, "{out}: {found:#}");
+        assert_eq!(cell["metrics"]["request_time"]["samples"], 40, "the warm-up is not stored: {cell:#}");
+    }
+}

@@ -43,9 +43,10 @@ const LIMIT_S: u64 = 900;
 /// How the rest of a wrapped line begins.
 const CONTINUATION: &str = "               ";
 
-/// Words that other programs print in measured blocks: ping, curl, ip, tshark and DuckDB.
+/// Words that other programs print in measured blocks: ping, curl, ip, tshark, Python and DuckDB.
 const OTHER_PROGRAMS: &str = "bytes from icmp_seq ttl packets transmitted received packet loss statistics \
-    min avg max mdev curl link headers varchar double cannot assign requested address";
+    min avg max mdev curl link headers varchar double cannot assign requested address frozen bootstrap \
+    modulenotfounderror";
 
 #[test]
 fn outputs_of_the_documentation_are_current() {
@@ -101,6 +102,28 @@ fn measured_outputs_have_the_words_of_the_tool() {
         assert!(!is_example || blocks > 1, "{}: {blocks} measured blocks", path.display());
     }
     assert!(faults.is_empty(), "{}\nRun `make docs-measured`", faults.join("\n"));
+}
+
+/// Studies whose runs are measured are read by h123, too: their blocks are not compared.
+#[test]
+fn studies_of_the_documentation_are_valid() {
+    let mut count = 0;
+    for path in pages() {
+        let mut runner = Runner::new(false);
+        let page = fs::read_to_string(&path).unwrap();
+        with_blocks(&page, |directive, old| {
+            if matches!(directive.verb, "file" | "files of" | "run") {
+                runner.block(directive, old);
+            }
+            if directive.verb == "file" && old.contains("question = ") {
+                let command = format!("h123 plan {} > /dev/null || echo failed", directive.text);
+                assert_eq!(runner.output_of(&command), "", "{}: {}", path.display(), directive.text);
+                count += 1;
+            }
+            old.to_owned()
+        });
+    }
+    assert!(count > 5, "{count} studies");
 }
 
 #[test]

@@ -105,3 +105,26 @@ fn by_hand_a_transfer_over_tcp_hangs() {
     assert!(lines[1].contains("10.123.0.3/32"), "{lines:?}");
     assert_eq!(lines[2], "3", "a new connection works: {lines:?}");
 }
+
+/// The server finds the client by its name before and after the handover, from a file and over DNS.
+#[test]
+fn by_hand_names_follow_the_address() {
+    let _machine = machine();
+    let folder = folder_with_network();
+    let script = "getent ahostsv4 client | head -n 1; \
+                  for try in $(seq 200); do getent ahostsv4 client | grep -q 10.123.0.1 || break; sleep 0.1; done; \
+                  getent ahostsv4 client | head -n 1; getent ahostsv6 client-v6 | head -n 1; \
+                  ping -n -q -c 1 -W 5 client | grep -o '1 received'";
+    for dns in [&[][..], &["--dns", "1ms"]] {
+        let mut command = std::process::Command::new(H123);
+        command.args(["lab", "leaving", "-q", "--node", "server"]).args(dns).args(["--", "sh", "-c", script]);
+        command.env("TMPDIR", folder.path()).current_dir(folder.path());
+        let ended = Ended::of(command.output().unwrap()).expect(0);
+        let lines: Vec<&str> = ended.stdout.lines().filter_map(|line| line.split("  ").next()).collect();
+        let lines: Vec<&str> = lines.into_iter().map(str::trim).collect();
+        assert!(lines[0].starts_with("10.123.0.1 ") || lines[0] == "10.123.0.1", "{dns:?}: {lines:?}");
+        assert!(lines[1].starts_with("10.123.0.3"), "{dns:?}: {lines:?}");
+        assert!(lines[2].starts_with("fd12:3123:123::3"), "{dns:?}: {lines:?}");
+        assert_eq!(lines[3], "1 received", "{dns:?}: {lines:?}");
+    }
+}

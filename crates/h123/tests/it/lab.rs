@@ -576,3 +576,110 @@ fn a_full_disk_ends_the_capture_and_not_the_command() {
     let read = Command::new("tshark").args(["-r", file.to_str().unwrap()]).env("HOME", files.path()).output();
     assert!(read.unwrap().status.success(), "the file ends with a whole record");
 }
+
+/// A topology of hundreds of nodes is a few lines and is built within seconds, and a kill leaves nothing of
+/// it.
+#[test]
+fn hundreds_of_nodes_are_built_and_end_with_the_lab() {
+    const CLIENTS: usize = 300;
+    let _machine = machine();
+    let files = folder();
+    let topology = files.path().join("many.toml");
+    let text = format!(
+        "title = \"Many clients\"\n[[node]]\nname = \"client\"\ncount = {CLIENTS}\n[[node]]\nname = \"router\"\n\
+         role = \"router\"\n[[node]]\nname = \"server\"\n[[link]]\nends = [\"client\", \"router\"]\nnetwork = \"dsl\"\n\
+         [[link]]\nends = [\"router\", \"server\"]\n"
+    );
+    std::fs::write(&topology, text).unwrap();
+    // Few open files suffice for the shell that starts the lab, and the command has as many.
+    let script =
+        "ping -n -c 1 server && ping -n -c 1 client-1 && ulimit -Sn && echo ready && exec sleep 86420";
+    let mut tool = Command::new("sh");
+    tool.args(["-c", "ulimit -Sn 512; exec \"$@\"", "sh", H123, "lab", topology.to_str().unwrap()]);
+    tool.args(["--node", &format!("client-{CLIENTS}"), "--", "sh", "-c", script]);
+    tool.env("TMPDIR", files.path()).env("H123_RUNTIME_DIR", files.path()).stdout(Stdio::piped());
+    let mut child = tool.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines: Vec<String> = lines.take_while(|line| line != "ready").collect();
+    let found = round_trips_ms(&lines.join("\n"));
+    assert!(found.len() == 2 && found[1] > found[0], "to the server and to another client: {lines:#?}");
+    assert_eq!(lines.last().unwrap(), "512", "{lines:#?}");
+    let parent = format!("PPid:\t{}\n", child.id());
+    let is_child = |entry: &std::fs::DirEntry| {
+        std::fs::read_to_string(entry.path().join("status")).is_ok_and(|status| status.contains(&parent))
+    };
+    let children = std::fs::read_dir("/proc").unwrap().flatten().filter(is_child);
+    let children: Vec<PathBuf> = children.map(|entry| entry.path()).collect();
+    assert!(children.len() > CLIENTS + 2, "a process in each node: {}", children.len());
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    wait_until_gone("sleep 86420");
+    let began = Instant::now();
+    while children.iter().any(|path| path.exists()) {
+        assert!(began.elapsed() < Duration::from_secs(20), "processes remain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Without enough open files the lab says so before it builds anything.
+#[test]
+fn a_low_limit_of_open_files_is_named() {
+    let _machine = machine();
+    let files = folder();
+    let mut tool = Command::new("sh");
+    tool.args(["-c", "ulimit -n 200; exec \"$@\"", "sh", H123, "lab", "lan", "--", "true"]);
+    let ended =
+        Ended::of(tool.env("H123_RUNTIME_DIR", files.path()).current_dir(repository()).output().unwrap());
+    let ended = ended.expect(1);
+    assert!(
+        ended
+            .stderr
+            .contains("open files: a lab of 2 nodes and 1 links needs 280, but the limit is 200; raise it"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// UDP above the rate is dropped, so HTTP/3 takes seconds for what HTTP/2 takes in a moment.
+#[test]
+fn throttled_udp_slows_http3_alone() {
+    let _machine = machine();
+    let files = folder();
+    let load = "$H123 load -n 1 --json -q --cacert $H123_CA";
+    let script = format!(
+        "{load} --variant h2 https://server:8442/bytes/300000 && {load} --variant h3 https://server:8443/bytes/300000"
+    );
+    let ended =
+        lab(&files, &["lan", "-q", "--udp", "1Mbit/s", "--serve", "--", "sh", "-c", &script]).expect(0);
+    let took = |json: serde_json::Value| json["duration_ns"].as_f64().unwrap() / 1e9;
+    let found = serde_json::Deserializer::from_str(&ended.stdout).into_iter().map(Result::unwrap).map(took);
+    let found: Vec<f64> = found.collect();
+    // 300 kB at 1 Mbit/s take 2.4 s less the bucket's burst.
+    assert!(found.len() == 2 && found[0] < found[1] / 2.0 && found[1] > 1.5, "{found:?}");
+}
+
+/// All packets of the client leave from another port from then on: QUIC continues, TCP does not.
+#[test]
+fn a_rebinding_nat_breaks_tcp_and_not_quic() {
+    let _machine = machine();
+    let files = folder();
+    std::fs::create_dir_all(files.path().join("networks")).unwrap();
+    let text = "title = \"T\"\nsource = \"S\"\nrtt = \"20ms\"\nrate = \"4Mbit/s\"\n[[timeline]]\nat = \"1500ms\"\n\
+                rebinding = true\n";
+    std::fs::write(files.path().join("networks/nat.toml"), text).unwrap();
+    // 4 s of a download, so that the mapping changes in its middle.
+    let script = "curl --silent --output body --max-time 8 --cacert $H123_CA https://server:8442/bytes/2000000; echo $?; \
+                  $H123 load -n 1 --json -q --cacert $H123_CA --variant h3 https://server:8443/bytes/2000000";
+    let run = |script: &str| {
+        let mut tool = command(&files, &["nat", "-q", "--serve", "--", "sh", "-c", script]);
+        Ended::of(tool.current_dir(files.path()).output().unwrap()).expect(0).stdout
+    };
+    let (tcp, quic) = script.split_once("; echo $?; ").unwrap();
+    // Packets of the old mapping are lost (28: curl's own time runs out). The server resets the connection if
+    // the client's next packet is the first of the new mapping (56).
+    let code = run(&format!("{tcp}; echo $?"));
+    assert!(["28\n", "56\n"].contains(&code.as_str()), "{code}");
+    let json: serde_json::Value = serde_json::from_str(&run(quic)).unwrap();
+    assert_eq!(json["requests"]["failed"], 0, "{json:#}");
+    assert_eq!(json["requests"]["completed"], 1, "{json:#}");
+}

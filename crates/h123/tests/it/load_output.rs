@@ -53,7 +53,7 @@ fn thresholds_decide_the_exit_status() {
     let (good, bad) = (serving.url(0, "/bytes/1"), serving.url(0, "/no-such"));
     let load = |url: &str, expression: &str| h123(["load", url, "-n", "20", "--fail-if", expression]);
     let kept = load(&good, "p99>1h").expect(0);
-    assert!(kept.stdout.contains("fail-if      p99>1h: kept"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("fail-if      p99>1h: passed"), "{}", kept.stdout);
     let failed = load(&good, "rate>0.001/s").expect(4);
     assert!(failed.stdout.contains("fail-if      rate>0.001/s: failed"), "{}", failed.stdout);
     load(&bad, "failed>1%").expect(3);

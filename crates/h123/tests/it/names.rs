@@ -243,3 +243,15 @@ fn a_studys_clients_look_the_server_up_before_they_connect() {
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("at a name server with an RTT of 60 ms"), "the method says so");
 }
+
+/// A name leads each node to an address that it reaches.
+#[test]
+fn both_sides_of_a_proxy_have_its_address_there() {
+    let _machine = machine();
+    for (node, other, expected) in [("client", "server", "10.123.0.2"), ("server", "client", "10.123.1.1")] {
+        let also = format!("{other}=true");
+        let args = ["proxied", "--dns", "1ms", "--node", node, "--also", &also];
+        let (answers, _) = ask(&args, &format!("proxy A;{other} A"));
+        assert_eq!(answers, [format!("proxy A: {expected}"), format!("{other} A: NXDomain")], "from {node}");
+    }
+}

@@ -1,7 +1,9 @@
 //! As an ordinary user: emulated in a user namespace, and reported as invalid where that is forbidden.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::tool::{Ended, H123, cell, check, folder, machine, repository, summary};
 
@@ -13,11 +15,26 @@ fn as_user(args: &[&str], directory: &Path) -> Ended {
     Ended::of(user_command().args(args).current_dir(directory).output().unwrap())
 }
 
+/// The tool where an ordinary user can start it: a copy if only root can enter the repository's folder.
+static TOOL_FOR_USERS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let is_open = |folder: &Path| folder.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
+    if Path::new(H123).ancestors().skip(1).all(is_open) {
+        return H123.into();
+    }
+    let folder = std::env::temp_dir().join("h123-tests");
+    let copy = folder.join("h123");
+    std::fs::create_dir_all(&folder).unwrap();
+    // A running program cannot be overwritten, but removed.
+    let _ = std::fs::remove_file(&copy);
+    std::fs::copy(H123, &copy).unwrap();
+    copy
+});
+
 /// The tool as a command of an ordinary user.
 pub(crate) fn user_command() -> Command {
     if rustix::process::geteuid().is_root() {
         let mut command = Command::new("setpriv");
-        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--", H123]);
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"]).arg(&*TOOL_FOR_USERS);
         command
     } else {
         Command::new(H123)

@@ -96,7 +96,7 @@ fn is_of(name: &Value, value: &Value) -> bool {
 fn the_schema_rejects_other_documents() {
     let level = serde_json::json!({ "factor": "variant", "value": "h2" });
     let good = serde_json::json!({
-        "version": 3, "study": "s", "question": "q", "metric": "m", "baseline": level, "margin_share": 0.03,
+        "version": 4, "study": "s", "question": "q", "metric": "m", "statistic": "median", "baseline": level, "margin_share": 0.03,
         "runs_planned": 1, "runs_stored": 1, "cells": [], "comparisons": [],
     });
     assert_valid(&good);

@@ -227,6 +227,32 @@ fn newer_servers_are_installed_and_nginx_has_http3() {
     assert!(refused.stderr.contains("contains other files"), "{}", refused.stderr);
 }
 
+/// Debian packages lighttpd's TLS module separately.
+#[test]
+fn a_server_without_its_tls_module_has_the_other_variants() {
+    let place = folder();
+    let server = place.path().join("servers/lighttpd");
+    std::fs::create_dir_all(&server).unwrap();
+    for name in ["server.toml", "lighttpd.conf.jinja"] {
+        let text = std::fs::read_to_string(repository().join("servers/lighttpd").join(name)).unwrap();
+        std::fs::write(server.join(name), text.replace("/mod_openssl.so", "/mod_absent.so")).unwrap();
+    }
+    let missing = |variant| {
+        format!(
+            "/mod_absent.so, which {variant} requires; install it with `apt-get install lighttpd-mod-openssl`"
+        )
+    };
+    let output = |command| Command::new(H123).arg(command).current_dir(place.path()).output().unwrap();
+    let servers = Ended::of(output("servers")).expect(0).stdout;
+    let row = servers.lines().find(|line| line.trim_start().starts_with("lighttpd")).unwrap();
+    assert!(row.contains(" h1 h2c ") && !row.contains("OpenSSL"), "{servers}");
+    let doctor = Ended::of(output("doctor")).expect(0).stdout;
+    assert!(doctor.contains("✓ server lighttpd: ") && doctor.contains(", h1 h2c ("), "{doctor}");
+    for text in [&servers, &doctor] {
+        assert!(text.contains(&missing("h1s")) && text.contains(&missing("h2")), "{text}");
+    }
+}
+
 /// The code blocks of a page, in a language.
 fn code_blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
@@ -240,17 +266,29 @@ fn code_blocks(page: &str, language: &str) -> Vec<String> {
 fn a_new_server_is_described_and_compared() {
     let _machine = machine();
     let place = folder();
-    let described = place.path().join("servers/h2o");
+    let described = place.path().join("servers/hypercorn");
     std::fs::create_dir_all(&described).unwrap();
-    let description = code_blocks("servers.md", "toml");
-    let template = code_blocks("servers.md", "jinja");
-    assert_eq!((description.len(), template.len()), (1, 1));
-    std::fs::write(described.join("server.toml"), &description[0]).unwrap();
-    std::fs::write(described.join("h2o.conf.jinja"), &template[0]).unwrap();
+    let (description, templates) = (code_blocks("servers.md", "toml"), code_blocks("servers.md", "jinja"));
+    let files = ["server.toml", "hypercorn.toml.jinja", "files.py.jinja"];
+    let texts: Vec<_> = description.iter().chain(&templates).collect();
+    assert_eq!(texts.len(), files.len());
+    for (file, text) in files.iter().zip(texts) {
+        std::fs::write(described.join(file), text).unwrap();
+    }
     for (index, mut command) in [Command::new(H123), user_command()].into_iter().enumerate() {
         let out: PathBuf = place.path().join(format!("out{index}"));
-        let args =
-            ["run", "quick", "--server", "h2o", "--network", "lan", "--workload", "large", "--runs", "1"];
+        let args = [
+            "run",
+            "quick",
+            "--server",
+            "hypercorn",
+            "--network",
+            "lan",
+            "--workload",
+            "large",
+            "--runs",
+            "1",
+        ];
         command.args(args).arg("--out").arg(&out).current_dir(place.path());
         let ended = Ended::of(command.output().unwrap());
         ended.expect_measured();
@@ -258,18 +296,21 @@ fn a_new_server_is_described_and_compared() {
         for variant in ["h1", "h1s", "h2c", "h2"] {
             expect_sound(cell(&summary, &[variant]), 55.0, 1_600_000.0);
         }
-        assert_eq!(cell(&summary, &["h3"])["status"], "unsupported");
+        let has_quic = Path::new("/usr/lib/python3/dist-packages/aioquic").exists();
+        let expected = if has_quic { "ok" } else { "unsupported" };
+        assert_eq!(cell(&summary, &["h3"])["status"], expected);
     }
     expect_last_words(place.path());
 }
 
-/// A configuration that the server rejects: the reason is its own message, and the study continues.
+/// A configuration with which the server ends: the reason is its own message, and the study continues.
 fn expect_last_words(place: &Path) {
-    let template = place.join("servers/h2o/h2o.conf.jinja");
-    let broken = std::fs::read_to_string(&template).unwrap().replace("num-threads", "nun-threads");
+    let template = place.join("servers/hypercorn/files.py.jinja");
+    let broken = std::fs::read_to_string(&template).unwrap().replace("import pathlib", "import pathlob");
     std::fs::write(&template, broken).unwrap();
     let out = place.join("broken");
-    let args = ["run", "quick", "--server", "h2o", "--network", "lan", "--workload", "small", "--runs", "1"];
+    let args =
+        ["run", "quick", "--server", "hypercorn", "--network", "lan", "--workload", "small", "--runs", "1"];
     let ended = Command::new(H123)
         .args(args)
         .args(["--variant", "h1", "--variant", "h1s", "--out", out.to_str().unwrap()])
@@ -277,11 +318,11 @@ fn expect_last_words(place: &Path) {
         .output()
         .unwrap();
     let ended = Ended::of(ended).expect(3);
-    assert!(ended.stdout.contains("nun-threads"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("pathlob"), "{}", ended.stdout);
     let summary = summary(&out);
     for variant in ["h1", "h1s"] {
         let cell = cell(&summary, &[variant]);
         assert_eq!((&cell["status"], &cell["runs_failed"]), (&Value::from("failed"), &Value::from(1)));
-        assert!(cell["reasons"].to_string().contains("nun-threads"), "{cell:#}");
+        assert!(cell["reasons"].to_string().contains("pathlob"), "{cell:#}");
     }
 }

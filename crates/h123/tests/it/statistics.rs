@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::schema::assert_valid;
-use crate::tool::{Ended, H123, folder, h123, machine, summary};
+use crate::tool::{Ended, H123, check, folder, h123, machine, summary};
 
 /// The verdicts on the primary metric.
 fn verdicts(summary: &Value) -> Vec<String> {
@@ -114,6 +114,55 @@ fn run(place: &Path, name: &str, rule: &str) -> (Ended, Value) {
 }
 
 #[test]
+fn verdicts_are_about_the_statistic_of_the_study() {
+    let _machine = machine();
+    let folder = folder();
+    let (file, out) = (folder.path().join("tail.toml"), folder.path().join("tail"));
+    let study = STUDY
+        .replace("RULE", "statistic = \"p90\"")
+        .replace("paths = [\"/delay/20\"]\nrequests = 5", &format!("paths = [{PATHS}]\nrequests = 120"));
+    fs::write(&file, study).unwrap();
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let ended = h123(["run", file, "--out", out]);
+    ended.expect_measured();
+    let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("90th percentile of request time"), "{}", ended.stdout);
+    let summary = summary(Path::new(out));
+    assert_valid(&summary);
+    assert_eq!(summary["statistic"], "p90");
+    for cell in summary["cells"].as_array().unwrap() {
+        let metric = &cell["metrics"]["request_time"];
+        let value = |name: &str| metric[name]["value"].as_f64().unwrap();
+        assert_eq!(metric["statistic"], "p90");
+        assert!(value("p90") > 25e6 && value("median") < 20e6, "{metric:#}");
+        let runs = metric["per_run"].as_array().unwrap();
+        assert!(runs.iter().all(|run| run["value"].as_f64().unwrap() > 25e6), "{runs:#?}");
+        let check = check(cell, "percentile");
+        assert_eq!((&check["result"], &check["threshold"]), (&"pass".into(), &"10 values beyond it".into()));
+    }
+    let ratio = summary["comparisons"][0]["ratio"]["value"].as_f64().unwrap();
+    let p90 =
+        |cell: usize| summary["cells"][cell]["metrics"]["request_time"]["p90"]["value"].as_f64().unwrap();
+    assert!((ratio - p90(1) / p90(0)).abs() < 1e-9);
+    let report = fs::read_to_string(Path::new(out).join("report.html")).unwrap();
+    assert!(
+        report.contains("the ratio of the 90th percentiles over 5 runs"),
+        "the page says what is compared"
+    );
+    let across = h123(["compare", out, out]).expect(0).stdout;
+    assert!(across.contains("the 90th percentile of each cell in A and in B"), "{across}");
+    let refused = h123(["run", "quick", "--statistic", "p99"]).expect(2);
+    assert!(
+        refused.stderr.contains("`statistic`: a run has one value of `page_load_time`, so it has no p99"),
+        "{}",
+        refused.stderr
+    );
+}
+
+/// Four of five requests take 2 ms, the others 30 ms.
+const PATHS: &str = r#""/delay/2", "/delay/2", "/delay/2", "/delay/2", "/delay/30""#;
+
+#[test]
 fn runs_are_added_until_it_is_precise_and_results_compared() {
     let _machine = machine();
     let folder = folder();
@@ -201,6 +250,7 @@ fn compared(a: &Path, place: &Path) {
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.2).abs() < 1e-9 && json["differences"].as_array().unwrap().len() == 1, "{json:#}");
     another_server_is_a_caveat(a, b);
+    another_name_of_the_same_workload_is_matched(a, b);
     // A page in the current folder.
     let mut command = Command::new(H123);
     command.args(["compare", a, b, "--html", "page.html"]).current_dir(place);
@@ -222,6 +272,31 @@ fn compared(a: &Path, place: &Path) {
         other.contains("compare results with the same metric") && other.trim().lines().count() == 1,
         "{other}"
     );
+}
+
+/// B's workload has another name, and then another content under the old name.
+fn another_name_of_the_same_workload_is_matched(a: &str, b: &str) {
+    let files = ["plan.json", "summary.json"].map(|name| Path::new(b).join(name));
+    let before = files.clone().map(|file| fs::read_to_string(file).unwrap());
+    let quoted = |name: &str| format!("\"{name}\"");
+    for (file, text) in files.iter().zip(&before) {
+        fs::write(file, text.replace(&quoted("waiting"), &quoted("idle"))).unwrap();
+    }
+    let found: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
+    assert!(found["differences"].to_string().contains("name of the workload"), "{}", found["differences"]);
+    assert_eq!(
+        (&found["only_in_a"], &found["only_in_b"]),
+        (&Value::Array(Vec::new()), &Value::Array(Vec::new()))
+    );
+    assert_eq!(found["cells"][0]["comparison"]["verdict"], "worse", "{found:#}");
+    fs::write(&files[1], &before[1]).unwrap();
+    let other = before[0].replace("/delay/20", "/delay/21");
+    assert_ne!(other, before[0]);
+    fs::write(&files[0], other).unwrap();
+    let found: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).stdout).unwrap();
+    let because = found["cells"][0]["comparison"]["because"].to_string();
+    assert!(because.contains("the workload `waiting` in B differs from the one in A"), "{found:#}");
+    fs::write(&files[0], &before[0]).unwrap();
 }
 
 /// Settings of a server and accepted checks are not part of a cell's name.

@@ -10,17 +10,18 @@ use path::nat::Nat;
 use path::{Fate, Frame, LinkDirection, Path, Seeds};
 use rustix::event::{PollFd, PollFlags};
 
-use super::capture::{Tap, comment_on};
-use super::observer::{Observation, Observer};
 use super::port::{BATCH, Port};
 use super::spin::{Gathering, Lead, Spin};
+use crate::capture::{Tap, comment_on};
 use crate::clock::{WallClock, monotonic_ns, thread_cpu_ns, timespec};
 use crate::error::LabError;
+use crate::observer::{Observation, Observer};
 use crate::priority;
 
 /// How many frames are taken from a ring at most before due frames are released.
 const RECEIVE_LIMIT: usize = 256;
 /// While frames arrive, the loop checks the rings at least this often instead of waking up for every frame.
+/// It does not wake up for a frame if it wakes up this soon in any case.
 const BUSY_SLEEP_NS: u64 = 500_000;
 /// How many used buffers are kept for reuse.
 const SPARE_FRAMES: usize = 4096;
@@ -314,12 +315,13 @@ impl Engine {
         if gathering_ns > 0 {
             return self.gather(now_ns, due_ns.saturating_add(gathering_ns));
         }
-        let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns);
+        let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns, self.least_delay_ns());
         if sleep_ns > 0 {
             // A frame that arrives now is due after the shortest delay at the earliest.
-            let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
-            let is_by_time = was_busy && quiet_ns > 0;
-            let slept_ns = if is_by_time { sleep_ns.min(quiet_ns).min(BUSY_SLEEP_NS) } else { sleep_ns };
+            let longest_ns = (self.least_delay_ns() / 2).min(BUSY_SLEEP_NS);
+            let is_busy = was_busy && self.gathering.is_frequent();
+            let is_by_time = longest_ns > 0 && (is_busy || sleep_ns <= longest_ns);
+            let slept_ns = if is_by_time { sleep_ns.min(longest_ns) } else { sleep_ns };
             let is_rung = self.poll(Some(slept_ns), !is_by_time);
             if slept_ns == sleep_ns {
                 self.spin.handle_wake_up(now_ns + sleep_ns, monotonic_ns());
@@ -335,11 +337,16 @@ impl Engine {
         false
     }
 
+    /// The shortest delay of a frame that arrives now.
+    fn least_delay_ns(&self) -> u64 {
+        self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0)
+    }
+
     /// Sleeps until several frames are due; returns whether a command may wait.
     fn gather(&self, now_ns: u64, until_ns: u64) -> bool {
         // Frames that arrive meanwhile wait in the ring with their time of arrival. None is due before the
         // shortest delay has passed.
-        let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
+        let quiet_ns = self.least_delay_ns() / 2;
         let longest_ns = quiet_ns.min(BUSY_SLEEP_NS);
         let wakes_on_frames = longest_ns == 0;
         let left_ns = until_ns.saturating_sub(now_ns);
@@ -356,7 +363,15 @@ impl Engine {
         ];
         let count = if wakes_on_frames { 3 } else { 1 };
         match rustix::event::poll(&mut watched[..count], timeout.as_ref()) {
-            Ok(_) => watched[0].revents().contains(PollFlags::IN),
+            Ok(_) => {
+                let has_failed = |watched: &PollFd<'_>| watched.revents().contains(PollFlags::ERR);
+                for (port, _) in
+                    self.ports.iter().zip(&watched[1..]).filter(|(_, watched)| has_failed(watched))
+                {
+                    port.clear_error();
+                }
+                watched[0].revents().contains(PollFlags::IN)
+            }
             Err(_) => false,
         }
     }

@@ -93,6 +93,7 @@ const TESTS: &[Test] = &[
         "capture::tshark_reads_every_frame_and_why_it_was_lost",
         capture::tshark_reads_every_frame_and_why_it_was_lost,
     ),
+    ("capture::a_capture_can_be_followed", capture::a_capture_can_be_followed),
     ("netem::what_this_kernel_lacks_is_named", netem::what_this_kernel_lacks_is_named),
     ("netem::what_netem_cannot_honour_is_named", netem::what_netem_cannot_honour_is_named),
     ("netem::the_bucket_holds_the_rate", netem::the_bucket_holds_the_rate),

@@ -137,7 +137,7 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
         assert!(cpu.map(|quantity| tool.last(SubjectKind::Thread, thread, quantity)).iter().sum::<u64>() > 0);
     }
 
-    // Whoever closes first waits.
+    // The side that closes first waits.
     let (monitor, _) = watch(&[client, server], 10);
     for (mut near, mut far) in pairs {
         near.shutdown(std::net::Shutdown::Write).unwrap();

@@ -78,22 +78,22 @@ quantities! {
     CpuUser = time("cpu_user_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in user space");
     CpuSystem = time("cpu_system_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in the kernel");
     Waited = time("waited_ns", RUNNABLE, Own("/proc/…/schedstat"), "runnable, but not running");
-    VoluntarySwitches = count("voluntary_switches", RUNNABLE, STATUS, "context switches: it had to wait");
+    VoluntarySwitches = count("voluntary_switches", RUNNABLE, STATUS, "context switches because it blocked");
     InvoluntarySwitches = count("involuntary_switches", RUNNABLE, STATUS,
-        "context switches: others got the core");
+        "context switches because it was preempted");
     MajorFaults = count("major_faults", PROCESS, Own("/proc/PID/stat"), "page faults that needed a disk");
-    Resident = bytes("resident_bytes", PROCESS, Own("/proc/PID/status, VmRSS"), "memory held");
+    Resident = bytes("resident_bytes", PROCESS, Own("/proc/PID/status, VmRSS"), "resident memory");
     PeakResident = bytes("peak_resident_bytes", PROCESS, Own("/proc/PID/status, VmHWM"),
-        "most memory held since the process began");
+        "peak resident memory since the process began");
     Threads = gauge("threads", PROCESS, Own("/proc/PID/stat"), "threads");
     OpenFiles = gauge("open_files", PROCESS, Own("/proc/PID/fd"), "open file descriptors");
     CpuIrq = time("cpu_irq_ns", CORE, CORES, "interrupts");
-    CpuSoftirq = time("cpu_softirq_ns", CORE, CORES, "soft interrupts, the network's among them");
-    CpuSteal = time("cpu_steal_ns", CORE, CORES, "taken away by the hypervisor");
-    CpuIdle = time("cpu_idle_ns", CORE, CORES, "nothing to do");
-    CpuIowait = time("cpu_iowait_ns", CORE, CORES, "nothing to do but wait for a disk");
+    CpuSoftirq = time("cpu_softirq_ns", CORE, CORES, "soft interrupts, including the network's");
+    CpuSteal = time("cpu_steal_ns", CORE, CORES, "stolen by the hypervisor");
+    CpuIdle = time("cpu_idle_ns", CORE, CORES, "idle");
+    CpuIowait = time("cpu_iowait_ns", CORE, CORES, "idle while waiting for a disk");
     Frequency = hertz("frequency_hz", CORE, Own("scaling_cur_freq of the core's cpufreq, where the kernel has it"),
-        "the frequency that it runs at");
+        "current frequency");
     SynSent = gauge("syn_sent", SOCKETS, DIAG, "TCP sockets in SYN-SENT");
     SynReceived = gauge("syn_received", SOCKETS, DIAG, "TCP sockets in SYN-RECEIVED");
     Established = gauge("established", SOCKETS, Own("Tcp CurrEstab of /proc/net/snmp, less CLOSE-WAIT by sock_diag"),
@@ -111,15 +111,15 @@ quantities! {
         "connections that wait to be accepted, all listeners together");
     UdpSockets = gauge("udp_sockets", SOCKETS, Own("/proc/net/sockstat and sockstat6"), "UDP sockets");
     ActiveOpens = count("active_opens", PROTOCOLS, Counters(&[("Tcp", "ActiveOpens")]),
-        "connections begun from here");
+        "connections opened from here");
     PassiveOpens = count("passive_opens", PROTOCOLS, Counters(&[("Tcp", "PassiveOpens")]),
-        "connections that others began");
+        "connections opened by others");
     FailedOpens = count("failed_opens", PROTOCOLS, Counters(&[("Tcp", "AttemptFails")]),
         "connections that failed before they were established");
     SegmentsReceived = count("segments_received", PROTOCOLS, Counters(&[("Tcp", "InSegs")]),
         "TCP segments received");
     SegmentsSent = count("segments_sent", PROTOCOLS, Counters(&[("Tcp", "OutSegs")]),
-        "TCP segments sent, those retransmitted not counted");
+        "TCP segments sent, excluding retransmissions");
     SegmentsRetransmitted = count("segments_retransmitted", PROTOCOLS, Counters(&[("Tcp", "RetransSegs")]),
         "TCP retransmissions");
     SynRetransmitted = count("syn_retransmitted", PROTOCOLS, Counters(&[("TcpExt", "TCPSynRetrans")]),
@@ -127,10 +127,10 @@ quantities! {
     RetransmissionTimeouts = count("retransmission_timeouts", PROTOCOLS, Counters(&[("TcpExt", "TCPTimeouts")]),
         "retransmission timers that expired");
     SpuriousTimeouts = count("spurious_timeouts", PROTOCOLS, Counters(&[("TcpExt", "TCPSpuriousRTOs")]),
-        "of these, needless ones");
+        "of these, spurious ones");
     ResetsSent = count("resets_sent", PROTOCOLS, Counters(&[("Tcp", "OutRsts")]), "TCP resets sent");
     ListenOverflows = count("listen_overflows", PROTOCOLS, Counters(&[("TcpExt", "ListenOverflows")]),
-        "connections refused because a listener's queue was full");
+        "connections dropped because an accept queue was full");
     ListenDrops = count("listen_drops", PROTOCOLS, Counters(&[("TcpExt", "ListenDrops")]),
         "SYNs dropped by listeners, for any reason");
     BacklogDrops = count("backlog_drops", PROTOCOLS, Counters(&[("TcpExt", "TCPBacklogDrop")]),

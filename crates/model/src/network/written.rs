@@ -32,16 +32,16 @@ const DIRECTION_KEYS: &[Key] = keys! {
     "delay_steps", "table", "none", r#"{ every = "15s", spread = "8ms" }"#,
         "The delay changes at intervals `every`, uniformly within `spread`.";
     "jitter", "duration or table", "none", r#""15ms""#,
-        "Variation of the delay; [networks.md](networks.md#delay-and-jitter) has the keys of the table.";
+        "Variation of the delay; see [below](#delay-and-jitter).";
     "rate", "rate or table", "`\"unlimited\"`", r#""50Mbit/s""#,
         "Rate of the link, over whole Ethernet frames without checksum; above 0.";
     "queue", "packets, size, duration, bandwidth-delay products, or table", "`\"1000 packets\"`", r#""100 packets""#,
-        "The queue before the rate, such as `\"64kB\"`, `\"100ms\"` or `\"1bdp\"`; it requires a `rate`.";
+        "The queue before the rate, such as `\"64kB\"`, `\"100ms\"` or `\"1bdp\"`; requires a `rate`.";
     "loss", "share or table", "`\"0%\"`", r#""0.5%""#, "Random loss.";
     "udp", "text, rate or table", "`\"open\"`", r#""blocked""#,
         "`blocked` drops UDP, and with it QUIC; a rate drops what exceeds it. TCP passes.";
     "duplicate", "share", "`\"0%\"`", r#""0.1%""#, "Share of packets that arrive twice.";
-    "reorder", "share or table", "none", r#""1%""#, "Share of packets that skip the delay; it requires a `delay`.";
+    "reorder", "share or table", "none", r#""1%""#, "Share of packets that skip the delay; requires a `delay`.";
 };
 /// Keys of a direction without a change.
 const STEADY_KEYS: &[Key] = keys! {
@@ -223,7 +223,7 @@ pub(super) fn read(source: Source<'_>) -> Result<NetworkFile, InputError> {
     })
 }
 
-/// The line of a file with this key: a table or a list as it is, anything else as a text.
+/// The line of a file with this key: a table or a list unchanged, anything else as a text.
 pub(super) fn line(key: &str, value: &str) -> String {
     match value.trim_start().chars().next() {
         Some('{' | '[') => format!("{key} = {value}\n"),

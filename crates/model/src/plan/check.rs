@@ -4,6 +4,7 @@
 use crate::named::unknown;
 use crate::plan::{Cell, PLAN_VERSION, Plan};
 use crate::request_path::check_request_path;
+use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::workload::Workload;
 
@@ -44,6 +45,9 @@ impl Plan {
         check_name("study", &self.study)?;
         if !(self.margin_share > 0.0 && self.margin_share.is_finite()) {
             return Err(format!("`margin_share` is {}; it is above 0", self.margin_share));
+        }
+        if self.statistic == Statistic::Iqr {
+            return Err(format!("`statistic` is {}, which has no better direction", self.statistic));
         }
         if self.runs_per_cell == 0 || self.cells.is_empty() || self.workloads.is_empty() {
             return Err("it has no runs, cells or workloads".to_owned());
@@ -187,7 +191,9 @@ mod tests {
     use crate::study::tests::{SHORT, parse};
 
     fn plan() -> Value {
-        serde_json::to_value(parse(SHORT).unwrap()).unwrap()
+        let metric = "metric = \"page_load_time\"";
+        let text = SHORT.replace(metric, &format!("{metric}\nstatistic = \"mean\""));
+        serde_json::to_value(parse(&text).unwrap()).unwrap()
     }
 
     fn problem(pointer: &str, value: Value) -> String {
@@ -210,6 +216,7 @@ mod tests {
             ("/runs/1/run", json!(5), "run 1: its number is 5"),
             ("/baseline/factor", json!("colour"), "`colour` is not a factor"),
             ("/margin_share", json!(0.0), "`margin_share` is 0"),
+            ("/statistic", json!("iqr"), "`statistic` is iqr"),
             ("/runs", json!([]), "it has 0 runs of 2 cells"),
         ] {
             let problem = problem(pointer, value);

@@ -2,13 +2,14 @@
 
 use super::factors::{LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
-use crate::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
+use crate::claim::{Bound, Claim, ClaimTest};
 use crate::error::InputError;
 use crate::keys;
 use crate::level::Level;
 use crate::named::{Named, unknown};
 use crate::number::float;
 use crate::reader::{Key, Placed, Table};
+use crate::statistic::Statistic;
 use crate::units;
 
 pub(super) const KEYS: &[Key] = keys! {
@@ -26,7 +27,7 @@ pub(super) const SCRIPT_KEYS: &[Key] = keys! {
 pub(super) const SCALE_KEYS: &[Key] = keys! {
     "factor", "text", "required", r#""workload""#, "The factor of the levels.";
     "levels", "list of texts", "required", r#"["viewers-91", "viewers-10"]"#,
-        "At least two levels; the first stands for the others.";
+        "At least two levels; the first represents the others.";
 };
 pub(super) const VALUE_KEYS: &[Key] = keys! {
     "metric", "text", "the primary one", r#""page_load_time""#, "A [metric](#metrics).";
@@ -54,7 +55,7 @@ enum Kind {
     Pooled,
     Best {
         level: NamedLevel,
-        by: Vec<ClaimStatistic>,
+        by: Vec<Statistic>,
     },
     Script {
         trained_on: NamedLevel,
@@ -66,7 +67,7 @@ enum Kind {
     Impaired,
     Value {
         metric: Option<Placed<String>>,
-        statistic: ClaimStatistic,
+        statistic: Statistic,
         cells: Vec<NamedLevel>,
         least: Option<Bound>,
         most: Option<Bound>,
@@ -120,7 +121,7 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
         return Err(table.error("[[claim]] has neither `least` nor `most`; add one of them"));
     }
     let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).string_entries()).transpose()?;
-    let statistic = table.named("statistic")?.map_or(ClaimStatistic::Median, |statistic| statistic.value);
+    let statistic = table.named("statistic")?.map_or(Statistic::Median, |statistic| statistic.value);
     Ok(Kind::Value {
         metric: table.string("metric")?,
         statistic,
@@ -145,9 +146,9 @@ fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
     }
 }
 
-fn read_statistics(table: &Table<'_>) -> Result<Vec<ClaimStatistic>, InputError> {
+fn read_statistics(table: &Table<'_>) -> Result<Vec<Statistic>, InputError> {
     let names = table.required("by", Table::some_strings)?.value;
-    names.into_iter().map(|name| Ok(name.map(|name| ClaimStatistic::from_name(&name))?.value)).collect()
+    names.into_iter().map(|name| Ok(name.map(|name| Statistic::from_name(&name))?.value)).collect()
 }
 
 /// `120ms`, `2rtt`, `64kB` or `0.99`.
@@ -226,10 +227,7 @@ mod tests {
         assert_eq!(only("kind = \"impaired\""), ClaimTest::Impaired);
         assert_eq!(
             only("kind = \"best\"\nlevel = { variant = \"h3\" }\nby = [\"median\", \"iqr\"]"),
-            ClaimTest::Best {
-                level: level("variant", "h3"),
-                by: vec![ClaimStatistic::Median, ClaimStatistic::Iqr]
-            }
+            ClaimTest::Best { level: level("variant", "h3"), by: vec![Statistic::Median, Statistic::Iqr] }
         );
         assert_eq!(
             only("kind = \"script\"\ntrained_on = { variant = \"h3\" }"),
@@ -245,7 +243,7 @@ mod tests {
             ),
             ClaimTest::Value {
                 metric: "page_load_time".to_owned(),
-                statistic: ClaimStatistic::Median,
+                statistic: Statistic::Median,
                 levels: vec![level("variant", "h3"), level("network", "lan")],
                 least: Some(Bound::RoundTrips(2.0)),
                 most: Some(Bound::Plain(120e6)),

@@ -24,7 +24,7 @@ pub(super) const HOLD_KEYS: &[Key] = keys! {
         "That, `TLS_AES_256_GCM_SHA384` or `TLS_CHACHA20_POLY1305_SHA256`. Excludes `tls_version = \"1.2\"`.";
     "key_exchange", "text", "`\"x25519\"`", r#""secp256r1""#, "`x25519`, `secp256r1` or `secp384r1`.";
     "resumption", "boolean", "`false`", "true",
-        "Whether clients may resume sessions; not with workloads that load pages or play videos.";
+        "Whether clients may resume TLS sessions; must be `false` with workloads that load pages or play videos.";
     "http1_connections", "whole number", "`6`", "6", "Connections of an HTTP/1.1 client that loads a page, 1 to 1000.";
     "http2", "table `[hold.http2]`", "see there", r#"{ max_frame = "64KiB" }"#, "What the HTTP/2 client announces.";
     "http3", "table `[hold.http3]`", "see there", r#"{ qpack_table = "4KiB" }"#, "What the HTTP/3 client announces.";

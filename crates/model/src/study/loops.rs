@@ -21,7 +21,7 @@ pub(super) const LOOP_KEYS: &[Key] = keys! {
 /// Keys of a closed loop alone.
 pub(super) const CLOSED_KEYS: &[Key] = keys! {
     "think_time", "duration, or a range of two", "`\"0s\"`", r#""0s-2s""#,
-        "How long a stream waits between an answer and its next request; of a range, each time is equally likely.";
+        "How long a stream waits between a response and its next request; a range is a uniform distribution.";
 };
 /// Keys of an open loop alone.
 pub(super) const OPEN_KEYS: &[Key] = keys! {
@@ -31,7 +31,7 @@ pub(super) const OPEN_KEYS: &[Key] = keys! {
         "`TIME@RATE` holds a rate, `TIME@RATE-RATE` changes it linearly; at least one rate above 0. Excludes `requests` and `duration`.";
     "arrivals", "text", "`\"even\"`", r#""poisson""#, "`even` spacing, or a `poisson` process.";
     "queue", "whole number", "`1000000`", "1000",
-        "The most due requests that wait for a connection, 1 to 1 000 000; further ones are never sent.";
+        "How many due requests may wait for a connection, 1 to 1 000 000; further ones are never sent.";
 };
 
 const MOST_CONNECTIONS: u32 = 100_000;

@@ -4,7 +4,9 @@
 use super::factors::check_name;
 use super::{Library, Study};
 use crate::error::InputError;
-use crate::reader::Placed;
+use crate::plan::NamedWorkload;
+use crate::reader::{Placed, Table};
+use crate::statistic::Statistic;
 use crate::workload::{Workload, WorkloadKind};
 
 /// What a study needs to know of a metric.
@@ -18,6 +20,19 @@ pub struct MetricFacts {
     pub is_comparable: bool,
     /// The setting of the study that it requires.
     pub requires: Option<Requirement>,
+    /// How many values a run has.
+    pub values: ValuesPerRun,
+}
+
+/// How many values of a metric a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValuesPerRun {
+    /// One for each request.
+    Requests,
+    /// One.
+    One,
+    /// One, which is a share of all requests of the run.
+    Share,
 }
 
 /// A setting of the study without which a metric has no values.
@@ -48,6 +63,59 @@ pub(super) fn check_workload(
     }
     let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
     Err(format!("`{metric}` cannot compare it; choose one of {}", names.join(", ")))
+}
+
+/// Reads the statistic that verdicts are about.
+pub(super) fn read_statistic(root: &Table<'_>) -> Result<Placed<Statistic>, InputError> {
+    let statistic = root.named("statistic")?.unwrap_or_else(|| root.here(Statistic::default()));
+    if statistic.value == Statistic::Iqr {
+        let problem = "`statistic`: `iqr` says how much values differ and not which are better; write \
+                       `median`, `mean`, `p90`, `p95`, `p99` or `p999`";
+        return Err(statistic.error(problem));
+    }
+    Ok(statistic)
+}
+
+/// Checks that runs of a workload have enough values of the metric for the study's statistic.
+pub(super) fn check_statistic(
+    study: &Study,
+    named: &NamedWorkload,
+    clients: u32,
+    library: &impl Library,
+) -> Result<(), InputError> {
+    let (metric, statistic) = (&study.metric.value, study.statistic.value);
+    let known = library.metrics().into_iter().find(|known| known.name == *metric);
+    let problem = match known.map(|known| known.values) {
+        _ if statistic.is_median() => return Ok(()),
+        Some(ValuesPerRun::Share) => {
+            format!("`{metric}` is a share of all requests, which has no {statistic}; remove `statistic`")
+        }
+        Some(ValuesPerRun::One) if statistic.tail_quantile().is_some() => format!(
+            "a run has one value of `{metric}`, so it has no {statistic}; write `median` or `mean`, or \
+             compare a metric with a value for each request, such as `request_time`"
+        ),
+        Some(ValuesPerRun::Requests) => {
+            let (most, least) = (most_requests(&named.workload), statistic.least_values());
+            match most.map(|most| most.saturating_mul(u64::from(clients))) {
+                Some(most) if most < least => format!(
+                    "workload `{}` makes at most {most} requests per run, and a {statistic} needs at least \
+                     {least}; add requests, or write a lower percentile",
+                    named.name
+                ),
+                _ => return Ok(()),
+            }
+        }
+        _ => return Ok(()),
+    };
+    Err(study.statistic.error(format!("`statistic`: {problem}")))
+}
+
+/// The most requests of a run that count, if the workload limits them.
+fn most_requests(workload: &Workload) -> Option<u64> {
+    match workload.page() {
+        Some(page) => Some(page.resources.len() as u64),
+        None => workload.as_loop()?.requests,
+    }
 }
 
 /// Checks that the study has the setting that its metric requires.

@@ -10,11 +10,11 @@ use crate::units;
 pub(super) const KEYS: &[Key] = keys! {
     "ladder", "list of rates", "required", r#"["1Mbit/s", "2.5Mbit/s", "8Mbit/s"]"#,
         "The bit rates of the representations: 1 to 16, ascending; a segment has at most 64 MB.";
-    "segment", "duration", "required", r#""2s""#, "The media in a segment; above 0.";
+    "segment", "duration", "required", r#""2s""#, "The duration of a segment; above 0.";
     "segments", "whole number", "required", "30", "The number of segments, 1 to 10 000.";
     "buffer", "duration", "required", r#""12s""#, "The player requests nothing while more media is buffered; above 0.";
     "startup", "duration", "one segment", r#""4s""#,
-        "The media buffered when playback begins, and resumes after a stall; at most `buffer`.";
+        "How much media must be buffered before playback begins, or resumes after a stall; at most `buffer`.";
     "rule", "text", "required", r#""throughput""#, "`fixed`, `throughput`, `buffer` or `bola`.";
     "representation", "rate", "required with `fixed`", r#""2.5Mbit/s""#, "The representation of the rule `fixed`, one of `ladder`.";
 };

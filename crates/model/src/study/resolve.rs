@@ -61,6 +61,9 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         })?;
     }
     metric::check_requirement(study, library)?;
+    for (named, clients) in &matrix.workloads {
+        metric::check_statistic(study, named, *clients, library)?;
+    }
     let baseline = resolve_baseline(study)?;
     let cold =
         matrix.workloads.iter().map(|(named, _)| named).find(|named| named.workload.as_loop().is_none());
@@ -79,6 +82,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         question: study.question.clone(),
         study_text: study.text.clone(),
         metric: study.metric.value.clone(),
+        statistic: study.statistic.value,
         baseline,
         margin_share: study.margin_share,
         seed: study.seed,
@@ -286,7 +290,10 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         back.node = matrix.topology.back.clone().unwrap_or_default();
     }
     let built = matrix.topology.built.get(network);
-    let whole = built.filter(|_| chain.back.is_some()).and_then(|built| built.network_to(&matrix.topology));
+    let planned = &matrix.topology;
+    let whole = built
+        .filter(|_| chain.back.is_some())
+        .and_then(|built| built.route_network_to(planned.back.as_ref()?, &planned.name));
     let route = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));

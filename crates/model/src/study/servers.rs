@@ -17,7 +17,7 @@ use crate::variant::Variant;
 pub(super) const SERVER_KEYS: &[Key] = keys! {
     "use", "text", "NAME", r#""nginx""#, "The server.";
     "set", "table", "none", r#"{ workers = 2, tls_record = "4KiB" }"#,
-        "Its tunables; `h123 servers show nginx` lists them.";
+        "Settings of its tunables; `h123 servers show nginx` lists them.";
     "hold", "table", "the study's", r#"{ congestion_control = "bbr" }"#,
         "The keys of [`[hold]`](#hold) that differ for this server.";
     "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy.";
@@ -25,7 +25,7 @@ pub(super) const SERVER_KEYS: &[Key] = keys! {
 pub(super) const BACK_KEYS: &[Key] = keys! {
     "use", "text", "required", r#""nginx""#, "The server; it must not require another one behind it.";
     "variant", "text", "required", r#""h1""#, "The variant between the two; both must support it.";
-    "set", "table", "none", "{ workers = 4 }", "Its tunables.";
+    "set", "table", "none", "{ workers = 4 }", "Settings of its tunables.";
 };
 
 /// `[server.NAME]` as written.

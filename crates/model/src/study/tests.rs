@@ -11,6 +11,7 @@ use crate::plan::{Cell, PlannedTopology};
 use crate::plan_text::plan_text;
 use crate::player::{Player, Rule};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::{ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
@@ -116,16 +117,19 @@ impl Library for TestLibrary {
     }
 
     fn metrics(&self) -> Vec<MetricFacts> {
-        let fact = |name: &str, workloads, requires| MetricFacts {
+        let fact = |name: &str, workloads, requires, values| MetricFacts {
             name: name.to_owned(),
             workloads,
             is_comparable: true,
             requires,
+            values,
         };
         vec![
-            fact("page_load_time", &WorkloadKind::ALL, None),
-            fact("server_time", &WorkloadKind::ALL, Some(Requirement::ServerTime)),
-            fact("time_to_first_byte", &[WorkloadKind::Page], None),
+            fact("page_load_time", &WorkloadKind::ALL, None, ValuesPerRun::One),
+            fact("server_time", &WorkloadKind::ALL, Some(Requirement::ServerTime), ValuesPerRun::Requests),
+            fact("time_to_first_byte", &[WorkloadKind::Page], None, ValuesPerRun::One),
+            fact("request_time", &WorkloadKind::ALL, None, ValuesPerRun::Requests),
+            fact("availability", &WorkloadKind::ALL, None, ValuesPerRun::Share),
         ]
     }
 
@@ -251,7 +255,7 @@ fn faults_of_keys_and_types() {
     assert_fault(
         2,
         "metrik = \"x\"",
-        "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, baseline, \
+        "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
          margin, runs, precision, budget, most_runs, seed, topology, backends, matrix, workload, server, hold, \
          server_time, warm, dns, accept, claim, monitor, figures, published",
     );
@@ -430,7 +434,7 @@ fn faults_of_names() {
     assert_fault(
         2,
         "metric = \"page_load\"",
-        "2:10: `metric`: `page_load` is not a metric; did you mean `page_load_time`? The choices are page_load_time, server_time, time_to_first_byte",
+        "2:10: `metric`: `page_load` is not a metric; did you mean `page_load_time`? The choices are page_load_time, server_time, time_to_first_byte, request_time, availability",
     );
     assert_fault(
         3,
@@ -714,8 +718,82 @@ fn a_metric_that_the_workload_has_not_is_refused() {
         .replace("page_load_time", "time_to_first_byte");
     assert_eq!(
         parse(&text).unwrap_err(),
-        "s.toml:2:10: `metric`: workload `small`: `time_to_first_byte` cannot compare it; choose one of page_load_time, server_time"
+        "s.toml:2:10: `metric`: workload `small`: `time_to_first_byte` cannot compare it; choose one of page_load_time, server_time, request_time, availability"
     );
+}
+
+/// The short study with this metric and statistic, and a loop with these keys in place of the page.
+fn about(metric: &str, statistic: &str, of_loop: Option<&str>) -> Result<Plan, String> {
+    let keys = format!("metric = \"{metric}\"\nstatistic = \"{statistic}\"");
+    let text = SHORT.replace("metric = \"page_load_time\"", &keys);
+    let kind = "kind = \"page\"\npage = \"small\"";
+    let of_loop = of_loop.map(|keys| format!("kind = \"closed\"\npaths = [\"/\"]\n{keys}"));
+    parse(&of_loop.map_or(text.clone(), |keys| text.replace(kind, &keys)))
+}
+
+#[test]
+fn verdicts_may_be_about_another_statistic() {
+    assert_eq!(parse(SHORT).unwrap().statistic, Statistic::Median);
+    let plan = about("request_time", "p99", Some("duration = \"1s\"")).unwrap();
+    assert_eq!(plan.statistic, Statistic::P99);
+    assert!(plan_text(&plan).contains("p99 of request_time"), "{}", plan_text(&plan));
+    let (plain, json) = (parse(SHORT).unwrap(), |plan: &Plan| serde_json::to_string(plan).unwrap());
+    assert!(json(&plan).contains("\"statistic\":\"p99\"") && !json(&plain).contains("\"statistic\""));
+    assert_eq!(Plan::from_json(json(&plan).as_bytes()).unwrap(), plan);
+    for (metric, statistic, of_loop) in [
+        ("page_load_time", "mean", None),
+        ("availability", "median", Some("duration = \"1s\"")),
+        ("request_time", "p99", Some("requests = 100")),
+        ("request_time", "p999", Some("requests = 1000")),
+    ] {
+        let plan = about(metric, statistic, of_loop).unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(plan.statistic.name(), statistic);
+    }
+}
+
+#[test]
+fn a_statistic_that_no_run_can_have_is_refused() {
+    for (metric, statistic, of_loop, expected) in [
+        (
+            "page_load_time",
+            "p98",
+            None,
+            "`statistic`: `p98` is not a statistic; the choices are median, mean,",
+        ),
+        (
+            "page_load_time",
+            "iqr",
+            None,
+            "`statistic`: `iqr` says how much values differ and not which are better",
+        ),
+        (
+            "page_load_time",
+            "p99",
+            None,
+            "`statistic`: a run has one value of `page_load_time`, so it has no p99; write `median` or `mean`",
+        ),
+        (
+            "availability",
+            "mean",
+            Some("duration = \"1s\""),
+            "`statistic`: `availability` is a share of all requests, which has no mean; remove `statistic`",
+        ),
+        (
+            "request_time",
+            "p99",
+            Some("requests = 99"),
+            "`statistic`: workload `small` makes at most 99 requests per run, and a p99 needs at least 100",
+        ),
+        (
+            "request_time",
+            "p90",
+            None,
+            "`statistic`: workload `small` makes at most 3 requests per run, and a p90 needs at least 10",
+        ),
+    ] {
+        let fault = about(metric, statistic, of_loop).unwrap_err();
+        assert!(fault.starts_with(&format!("s.toml:3:13: {expected}")), "{metric}, {statistic}: {fault}");
+    }
 }
 
 #[test]
@@ -1337,7 +1415,7 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "time_to_first_byte",
         "first_byte",
         3,
-        "10: `metric`: `first_byte` is not a metric; the choices are page_load_time, server_time, time_to_first_byte",
+        "10: `metric`: `first_byte` is not a metric; the choices are page_load_time, server_time, time_to_first_byte, request_time, availability",
     ),
 ];
 

@@ -3,8 +3,8 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Override, Study, claims, dns, hold, loops, overrides, player, published, repetition, servers,
-    topology,
+    Factor, Override, Study, claims, dns, hold, loops, metric, overrides, player, published, repetition,
+    servers, topology,
 };
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
@@ -19,12 +19,14 @@ const STUDY_KEYS: &[Key] = keys! {
         "The question that the study answers; not empty.";
     "metric", "text", "required", r#""page_load_time""#,
         "The primary [metric](#metrics): verdicts are about it, with a correction for many comparisons.";
+    "statistic", "text", "`\"median\"`", r#""p99""#,
+        "The statistic of the metric that verdicts are about: `median`, `mean`, `p90`, `p95`, `p99` or `p999`; [below](#statistic).";
     "baseline", "table", "required", r#"{ variant = "h1s" }"#,
         "One level of one factor; every cell is compared with the cell that differs in this factor alone.";
     "margin", "share", "required", r#""3%""#,
         "The margin of interest, above 0 %: smaller differences do not matter.";
     "runs", "whole number", "required", "5",
-        "Runs of each cell, 1 to 10 000. Fewer than 5 raise a caveat; with 20, intervals need no assumption on the distribution.";
+        "Runs of each cell, 1 to 10 000. Fewer than 5 raise a caveat; with 20 or more, intervals need no assumption about the distribution.";
     "precision", "share", "none", r#""2%""#,
         "Adds runs until every ratio is this precise; above 0 %. Requires `runs` of at least 5.";
     "budget", "duration", "none: no limit", r#""30min""#, "The time after which no runs are added. Requires `precision`.";
@@ -39,11 +41,11 @@ const STUDY_KEYS: &[Key] = keys! {
     "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
     "warm", "requests or duration", "none", r#""500 requests""#,
-        "How long a separate client uses the server before each run is measured; [below](#warm).";
+        "The warm-up of the servers by a separate client before each run: a number of requests or a time; [below](#warm).";
     "dns", "duration", "none: clients know the address", r#""20ms""#,
         "The round trip to a name server that clients ask for the server's address, up to 10 s; [below](#dns).";
     "accept", "list of texts", "none", r#"["client_waited"]"#,
-        "Checks that must not invalidate; their findings are caveats. `--accept CHECK` adds to it.";
+        "Checks that give a caveat where they would invalidate. `--accept CHECK` adds one.";
     "claim", "tables `[[claim]]`", "none", "", "Claims to test; [below](#claim).";
     "monitor", "text", "`\"2Hz\"`", r#""10Hz""#,
         "How often CPU, memory, sockets and interfaces are read: `1Hz` to `10Hz` in whole numbers, or `off`; [monitor.md](monitor.md).";
@@ -65,7 +67,7 @@ const MATRIX_KEYS: &[Key] = keys! {
 
 const WORKLOAD_KEYS: &[Key] = keys! {
     "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
-    "clients", "whole number", "`1`", "1", "Client processes; 1.";
+    "clients", "whole number", "`1`", "1", "The number of client processes; only 1 is possible.";
 };
 const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
 
@@ -155,6 +157,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         text: source.text.to_owned(),
         question: question.value,
         metric,
+        statistic: metric::read_statistic(root)?,
         baseline: read_baseline(root)?,
         margin_share: margin.value,
         repetition: repetition::read(root)?,

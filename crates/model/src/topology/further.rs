@@ -1,6 +1,7 @@
 //! A further node, a neighbour of its clients: a name server, or the server behind a proxy.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use super::resolve::add_interface;
 use super::subnet::{self, Port};
@@ -24,6 +25,7 @@ impl Topology {
             ));
         }
         let own = self.nodes.len();
+        let mut subnets = 0..subnet::SUBNETS;
         self.nodes.push(TopologyNode {
             name: name.to_owned(),
             role: Role::Host,
@@ -37,8 +39,9 @@ impl Topology {
                     "the switch `{found}` cannot be the neighbour of `{name}`; choose a node with addresses"
                 ));
             }
-            let subnet =
-                self.free_subnet().ok_or("no automatic subnet is left for a further host; remove links")?;
+            let subnet = self
+                .free_subnet(&mut subnets)
+                .ok_or("no automatic subnet is left for a further host; remove links")?;
             let ends = [*node, own].map(|node| add_interface(self, node));
             for (end, host) in ends.iter().zip([1, HOST]) {
                 let port = &mut self.nodes[end.0].interfaces[end.1];
@@ -70,15 +73,13 @@ impl Topology {
         }
     }
 
-    /// The first automatic network that none of the topology's overlaps.
-    fn free_subnet(&self) -> Option<u8> {
+    /// The first of these automatic networks that none of the topology's overlaps.
+    fn free_subnet(&self, subnets: &mut Range<u16>) -> Option<u16> {
         let interfaces = self.nodes.iter().flat_map(|node| &node.interfaces);
         let used: Vec<(IpAddr, u8)> = interfaces.flat_map(Interface::addresses).collect();
         let is_free = |own: (IpAddr, u8)| !used.iter().any(|other| subnet::overlap(own, *other));
-        (0..=u8::MAX).find(|subnet| {
-            [true, false]
-                .into_iter()
-                .all(|is_v4| is_free(subnet::automatic(is_v4, (*subnet).into(), HOST.into())))
+        subnets.find(|subnet| {
+            [true, false].into_iter().all(|is_v4| is_free(subnet::automatic(is_v4, *subnet, HOST)))
         })
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::address_changes::AddressChangeError;
-use super::subnet::{Port, Subnet, automatic, automatic_v4, automatic_v6, first_of, overlap};
-use super::written::{Cross, End, Link, TopologyFile};
+use super::subnet::{MOST_HOSTS, Port, Subnet, automatic, automatic_v4, automatic_v6, first_of, overlap};
+use super::written::{Cross, End, Link, TopologyFile, second_node};
 use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
 use crate::named::unknown;
@@ -33,7 +33,7 @@ pub(super) fn resolve(
     for node in &written.nodes {
         check_name(&node.name)?;
         if topology.position(&node.name.value).is_some() {
-            return Err(node.name.error(format!("the node `{}` appears twice; rename one", node.name.value)));
+            return Err(second_node(&node.name));
         }
         topology.nodes.push(TopologyNode {
             name: node.name.value.clone(),
@@ -52,7 +52,7 @@ pub(super) fn resolve(
         }
     }
     let subnets = subnets(&topology, written);
-    for (index, subnet) in subnets.iter().enumerate() {
+    for (index, subnet) in (0..).zip(&subnets) {
         number(&mut topology, subnet, index)?;
     }
     check_distinct(&topology, &subnets)?;
@@ -253,16 +253,19 @@ fn subnets(topology: &Topology, written: &TopologyFile) -> Vec<Subnet> {
 }
 
 /// Gives every interface of a subnet its addresses: those of the file, or automatic ones where it names none.
-fn number(topology: &mut Topology, subnet: &Subnet, index: usize) -> Result<(), InputError> {
+fn number(topology: &mut Topology, subnet: &Subnet, index: u16) -> Result<(), InputError> {
     for is_v4 in [true, false] {
         let of_family = |end: &Placed<End>| -> Vec<(IpAddr, u8)> {
             end.value.addresses.iter().copied().filter(|(address, _)| address.is_ipv4() == is_v4).collect()
         };
         let model = subnet.ends.iter().flat_map(&of_family).next();
         let mut taken: Vec<IpAddr> = Vec::new();
-        for (position, (port, end)) in subnet.ports.iter().zip(&subnet.ends).enumerate() {
+        for (host, (port, end)) in (1_usize..).zip(subnet.ports.iter().zip(&subnet.ends)) {
             let (address, prefix) = match (model, of_family(end).as_slice()) {
-                (None, _) => automatic(is_v4, index, position + 1),
+                (None, _) => match u8::try_from(host).ok().filter(|host| *host <= MOST_HOSTS) {
+                    Some(host) => automatic(is_v4, index, host),
+                    None => return Err(end.error(too_many_hosts(subnet.ports.len()))),
+                },
                 (Some(model), [own]) => check_address(end, *own, model)?,
                 (Some((model, prefix)), []) => {
                     return Err(end.error(format!(
@@ -287,6 +290,13 @@ fn number(topology: &mut Topology, subnet: &Subnet, index: usize) -> Result<(), 
         }
     }
     Ok(())
+}
+
+fn too_many_hosts(count: usize) -> String {
+    format!(
+        "the subnet of this link has {count} nodes, and automatic addresses suffice for {MOST_HOSTS}; join them with \
+         several switches and a router between these, or with a router instead of the switch"
+    )
 }
 
 fn check_address(

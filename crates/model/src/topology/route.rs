@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use super::subnet::first_of;
 use super::{Role, Route, Topology};
 use crate::network::{Direction, LinkRate, Loss, Network, UdpRule};
-use crate::plan::PlannedTopology;
 
 /// One link on the route from the client to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +111,12 @@ impl Topology {
         self.in_one(&self.emulated_route(), name)
     }
 
-    /// The same as far as the server behind the proxy in the planned topology; `None` where there is none.
-    pub(crate) fn network_to(&self, planned: &PlannedTopology) -> Option<Network> {
-        let back = self.position(planned.back.as_ref()?)?;
+    /// The same as far as the node `back`, behind the server; `None` if there is no such node or route.
+    pub(crate) fn route_network_to(&self, back: &str, name: &str) -> Option<Network> {
+        let back = self.position(back)?;
         let mut networks = self.emulated_route();
         networks.extend(self.networks_of(&self.route_between(self.server, back)?));
-        Some(self.in_one(&networks, &planned.name))
+        Some(self.in_one(&networks, name))
     }
 
     fn in_one(&self, networks: &[Network], name: &str) -> Network {

@@ -5,11 +5,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::written::End;
 use crate::reader::Placed;
 
-/// The automatic addresses: `10.123.SUBNET.HOST/24` and `fd12:3123:123:SUBNET::HOST/64`.
+/// The automatic addresses: `10.123.SUBNET.HOST/24` and `fd12:3123:123:SUBNET::HOST/64`. The 256th subnet is
+/// 10.124.0.0.
 const AUTOMATIC_V4: Ipv4Addr = Ipv4Addr::new(10, 123, 0, 0);
 const AUTOMATIC_V6: Ipv6Addr = Ipv6Addr::new(0xfd12, 0x3123, 0x123, 0, 0, 0, 0, 0);
 const PREFIX_V4: u8 = 24;
 const PREFIX_V6: u8 = 64;
+
+/// The number of automatic subnets, up to 10.138.255.0: a thousand links, and one from each of a thousand
+/// nodes to a further host.
+pub(super) const SUBNETS: u16 = 4096;
+/// The most hosts of an automatic subnet; the last IPv4 address is the broadcast's.
+pub(super) const MOST_HOSTS: u8 = 254;
 
 /// Where an interface is: its node, and its index there.
 pub(super) type Port = (usize, usize);
@@ -42,9 +49,7 @@ pub(super) fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-pub(super) fn automatic(is_v4: bool, subnet: usize, host: usize) -> (IpAddr, u8) {
-    // At most 64 links make at most 64 subnets of at most 128 hosts.
-    let (subnet, host) = (u8::try_from(subnet).unwrap_or(u8::MAX), u8::try_from(host).unwrap_or(u8::MAX));
+pub(super) fn automatic(is_v4: bool, subnet: u16, host: u8) -> (IpAddr, u8) {
     if is_v4 {
         let (address, prefix) = automatic_v4(subnet, host);
         (address.into(), prefix)
@@ -54,12 +59,12 @@ pub(super) fn automatic(is_v4: bool, subnet: usize, host: usize) -> (IpAddr, u8)
     }
 }
 
-pub(super) const fn automatic_v4(subnet: u8, host: u8) -> (Ipv4Addr, u8) {
+pub(super) const fn automatic_v4(subnet: u16, host: u8) -> (Ipv4Addr, u8) {
     let bits = ((subnet as u32) << 8) | host as u32;
-    (Ipv4Addr::from_bits(AUTOMATIC_V4.to_bits() | bits), PREFIX_V4)
+    (Ipv4Addr::from_bits(AUTOMATIC_V4.to_bits() + bits), PREFIX_V4)
 }
 
-pub(super) const fn automatic_v6(subnet: u8, host: u8) -> (Ipv6Addr, u8) {
+pub(super) const fn automatic_v6(subnet: u16, host: u8) -> (Ipv6Addr, u8) {
     let bits = ((subnet as u128) << 64) | host as u128;
     (Ipv6Addr::from_bits(AUTOMATIC_V6.to_bits() | bits), PREFIX_V6)
 }

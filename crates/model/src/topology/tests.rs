@@ -374,3 +374,80 @@ fn a_name_server_is_linked_to_the_nodes_that_ask() {
     assert!(campus.add_host("names", &[0], None).unwrap_err().contains("already has a node `names`"));
     assert!(campus.add_host("other", &[2], None).unwrap_err().contains("the switch `switch` cannot be"));
 }
+
+/// Many clients, each with its own link to a router.
+const MANY: &str = "title = \"T\"\n[[node]]\nname = \"client\"\ncount = 998\n[[node]]\nname = \"router\"\n\
+                    role = \"router\"\n[[node]]\nname = \"server\"\n[[link]]\nends = [\"client\", \"router\"]\n\
+                    network = \"tokyo\"\n[[link]]\nends = [\"router\", \"server\"]\n";
+
+#[test]
+fn a_thousand_nodes_are_a_few_lines() {
+    let found = parse(MANY).unwrap();
+    assert_eq!((found.nodes.len(), found.links.len()), (1000, 999));
+    let names: Vec<&str> = [0, 997, 998].iter().map(|node| found.nodes[*node].name.as_str()).collect();
+    assert_eq!(names, ["client-1", "client-998", "router"]);
+    assert_eq!((found.client, found.server), (0, 999));
+    assert_eq!(route_of(&found), ["client-1-router forward", "router-server forward"]);
+    assert_eq!(found.nodes[256].address_v4(), Some(Ipv4Addr::new(10, 124, 0, 1)));
+    assert_eq!(found.nodes[999].address_v4(), Some(Ipv4Addr::new(10, 126, 230, 2)));
+    let mut addresses: Vec<IpAddr> = found
+        .nodes
+        .iter()
+        .flat_map(|node| &node.interfaces)
+        .flat_map(Interface::addresses)
+        .map(|a| a.0)
+        .collect();
+    let count = addresses.len();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!((count, addresses.len()), (4 * 999, 4 * 999), "every address is unique");
+    // Few routes lead to a thousand subnets, and to each of them exactly one.
+    for node in [0, 500, 997, 999] {
+        let routes = &found.nodes[node].routes;
+        assert!(routes.len() < 40, "{} routes", routes.len());
+        for target in addresses.iter().filter(|address| address.is_ipv4()) {
+            let leads = |route: &&Route| subnet::overlap((*target, 32), (route.network, route.prefix));
+            assert_eq!(routes.iter().filter(leads).count(), 1, "from {node} to {target}");
+        }
+        let beyond = IpAddr::from([10, 126, 231, 1]);
+        assert!(!routes.iter().any(|route| subnet::overlap((beyond, 32), (route.network, route.prefix))));
+    }
+    let mut named = found;
+    let clients: Vec<usize> = (0..998).collect();
+    named.add_host("names", &clients, None).unwrap();
+    assert_eq!(named.nodes[1000].interfaces[997].v4, Some((Ipv4Addr::new(10, 130, 204, 53), 24)));
+}
+
+#[test]
+fn repeated_nodes_have_their_faults_too() {
+    let few = MANY.replace("998", "300");
+    let more = few.replace(
+        "[[link]]\nends = [\"client\"",
+        "[[node]]\nname = \"client-7\"\n[[link]]\nends = [\"client\"",
+    );
+    for (text, expected) in [
+        (MANY.replace("998", "999"), "t.toml:1:1: the topology has 1001 nodes; write at most 1000 of them"),
+        (MANY.replace("998", "1001"), "t.toml:4:9: `count` is 1001"),
+        (MANY.replace("998", "0"), "t.toml:4:9: `count` is 0"),
+        (more, "t.toml:11:8: the node `client-7` appears twice; rename one"),
+        (
+            few.replace("\"router\"\nrole", "\"client\"\nrole"),
+            "t.toml:6:8: the node `client` appears twice; rename one",
+        ),
+        (
+            few.replace("\"router\", \"server\"", "\"client\", \"client\""),
+            "both ends are nodes with a `count`; write one node at one end",
+        ),
+        (
+            few.replace("\"client\", \"router\"", "\"client\", \"router 10.0.0.1/24\""),
+            "t.toml:11:19: these are 300 links; write no addresses",
+        ),
+        (
+            few.replace("role = \"router\"", "role = \"switch\""),
+            "the subnet of this link has 301 nodes, and automatic addresses suffice for 254",
+        ),
+    ] {
+        let error = parse(&text).unwrap_err();
+        assert!(error.contains(expected), "{error}\nshould contain {expected}");
+    }
+}

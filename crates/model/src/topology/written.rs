@@ -1,5 +1,6 @@
 //! Topology files as written: keys, types and the form of addresses.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::Role;
@@ -8,18 +9,22 @@ use crate::keys;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};
 use crate::variant::Variant;
 
-/// Each emulated link has its own thread, each node a few processes and namespaces.
-const MOST: usize = 64;
+/// The most nodes and links. Each emulated link has a thread and 2 MB, each node a process, a thread and
+/// namespaces.
+const MOST: usize = 1000;
+const MOST_CROSS: usize = 64;
 const MOST_FLOWS: u32 = 64;
 
 const ROOT_KEYS: &[Key] = keys! {
     "title", "text", "required", r#""A client and a server""#, "One line that describes the topology.";
-    "node", "tables `[[node]]`", "required", "", "The nodes, 1 to 64; see below.";
-    "link", "tables `[[link]]`", "required", "", "The links, 1 to 64; see below.";
+    "node", "tables `[[node]]`", "required", "", "The nodes, 1 to 1000; see below.";
+    "link", "tables `[[link]]`", "required", "", "The links, 1 to 1000; see below.";
     "cross", "tables `[[cross]]`", "none", "", "Cross-traffic, at most 64 tables; see below.";
 };
 const NODE_KEYS: &[Key] = keys! {
     "name", "text", "required", r#""client""#, "The name: small letters, digits and hyphens, each name once.";
+    "count", "whole number", "none: one node", "100",
+        "This many nodes, `NAME-1`, `NAME-2` and so on. A link with the end NAME becomes a link from each of them.";
     "role", "text", r#"`"host"`"#, r#""router""#, "`host`, `router` or `switch`.";
 };
 const LINK_KEYS: &[Key] = keys! {
@@ -61,10 +66,14 @@ pub(super) struct Node {
     pub(super) role: Role,
 }
 
+#[derive(Clone)]
 pub(super) struct Link {
     pub(super) ends: [Placed<End>; 2],
     pub(super) network: Option<Placed<String>>,
 }
+
+/// How many nodes each declared name stands for; `None` for a node of exactly this name.
+type Counts = BTreeMap<String, Option<u32>>;
 
 /// `NODE [ADDRESS/PREFIX]…`
 #[derive(Clone)]
@@ -76,27 +85,91 @@ pub(super) struct End {
 pub(super) fn read(source: Source<'_>) -> Result<TopologyFile, InputError> {
     read_file(source, "the topology", ROOT_KEYS, |root| {
         let (nodes, links, cross) = (root.tables("node")?, root.tables("link")?, root.tables("cross")?);
-        for (tables, least, name) in [(&nodes, 1, "node"), (&links, 1, "link"), (&cross, 0, "cross")] {
+        let bounds = [(&nodes, 1, MOST, "node"), (&links, 1, MOST, "link"), (&cross, 0, MOST_CROSS, "cross")];
+        for (tables, least, most, name) in bounds {
             let count = tables.len();
-            if !(least..=MOST).contains(&count) {
+            if !(least..=most).contains(&count) {
                 let problem =
-                    format!("the topology has {count} tables `[[{name}]]`; write {least} to {MOST}");
+                    format!("the topology has {count} tables `[[{name}]]`; write {least} to {most}");
                 return Err(root.error(problem));
             }
         }
-        Ok(TopologyFile {
+        let mut file = TopologyFile {
             title: root.required("title", Table::string)?.value,
-            nodes: nodes.into_iter().map(node).collect::<Result<_, _>>()?,
-            links: links.into_iter().map(link).collect::<Result<_, _>>()?,
+            nodes: Vec::new(),
+            links: Vec::new(),
             cross: cross.into_iter().map(self::cross).collect::<Result<_, _>>()?,
-        })
+        };
+        let mut counts = Counts::new();
+        for table in nodes {
+            add_nodes(&mut file.nodes, &mut counts, table)?;
+        }
+        for table in links {
+            add_links(&mut file.links, &counts, table)?;
+        }
+        for (count, what) in [(file.nodes.len(), "nodes"), (file.links.len(), "links")] {
+            if count > MOST {
+                return Err(
+                    root.error(format!("the topology has {count} {what}; write at most {MOST} of them"))
+                );
+            }
+        }
+        Ok(file)
     })
 }
 
-fn node(table: Table<'_>) -> Result<Node, InputError> {
+/// The error of a node whose name another one has.
+pub(super) fn second_node(name: &Placed<String>) -> InputError {
+    name.error(format!("the node `{}` appears twice; rename one", name.value))
+}
+
+fn add_nodes(nodes: &mut Vec<Node>, counts: &mut Counts, table: Table<'_>) -> Result<(), InputError> {
     let table = table.with_keys(NODE_KEYS)?;
     let name = table.required("name", Table::string)?;
-    Ok(Node { name, role: table.named("role")?.map_or(Role::Host, |role| role.value) })
+    let role = table.named("role")?.map_or(Role::Host, |role| role.value);
+    let most = u32::try_from(MOST).unwrap_or(u32::MAX);
+    let count = table.integer("count", 1..=most)?.map(|count| count.value);
+    if counts.insert(name.value.clone(), count).is_some() {
+        return Err(second_node(&name));
+    }
+    let Some(count) = count else {
+        nodes.push(Node { name, role });
+        return Ok(());
+    };
+    nodes.extend((1..=count).map(|number| {
+        let value = format!("{}-{number}", name.value);
+        Node { name: Placed { value, place: name.place.clone() }, role }
+    }));
+    Ok(())
+}
+
+/// Adds a link, or one from each of the nodes that an end stands for.
+fn add_links(links: &mut Vec<Link>, counts: &Counts, table: Table<'_>) -> Result<(), InputError> {
+    let link = link(table)?;
+    let count_of = |end: &Placed<End>| counts.get(&end.value.node).copied().flatten();
+    let (repeated, count) = match link.ends.each_ref().map(count_of) {
+        [None, None] => {
+            links.push(link);
+            return Ok(());
+        }
+        [Some(count), None] => (0, count),
+        [None, Some(count)] => (1, count),
+        [Some(_), Some(_)] => {
+            let problem = "both ends are nodes with a `count`; write one node at one end, such as a router";
+            return Err(link.ends[1].error(problem));
+        }
+    };
+    if let Some(end) = link.ends.iter().find(|end| !end.value.addresses.is_empty()) {
+        let problem = format!("these are {count} links; write no addresses, because each link has its own");
+        return Err(end.error(problem));
+    }
+    links.extend((1..=count).map(|number| {
+        let mut link = link.clone();
+        let node = &mut link.ends[repeated].value.node;
+        *node = format!("{node}-{number}");
+        link
+    }));
+    Ok(())
 }
 
 fn cross(table: Table<'_>) -> Result<Cross, InputError> {

@@ -10,28 +10,27 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use engine::h3::error::{Code, Fault, Violation};
-use engine::h3::frame::decode_integer;
 use engine::h3::qpack::{Decoder, Encoder};
+use engine::h3::stream_kind::StreamKind;
 use h3::quic::{
     self, ConnectionErrorIncoming, RecvStream as _, SendStream as _, StreamErrorIncoming, StreamId, WriteBuf,
 };
 
 use super::control::Control;
+use super::own_stream::{Opening, OwnStream, Stopped};
 use super::request::Request;
 use crate::activity::Activity;
 use crate::body::Chunk;
-
-const CONTROL: u64 = 0x00;
-const PUSH: u64 = 0x01;
-const QPACK_ENCODER: u64 = 0x02;
-const QPACK_DECODER: u64 = 0x03;
 
 /// A QUIC connection whose input is checked.
 pub(super) struct Connection {
     quic: h3_quinn::Connection,
     shared: Arc<Shared>,
     /// Streams whose type is incomplete, and the QPACK streams.
-    streams: Vec<(Kind, h3_quinn::RecvStream)>,
+    streams: Vec<(StreamKind, h3_quinn::RecvStream)>,
+    opening: Option<Opening>,
+    /// The origin's own streams, which the client must not stop.
+    own: Vec<Stopped>,
     has_control: bool,
     decoder: Decoder,
     encoder: Encoder,
@@ -42,21 +41,6 @@ pub(super) struct Shared {
     quic: quinn::Connection,
     violation: OnceLock<Violation>,
     activity: Arc<Activity>,
-}
-
-/// The type of a unidirectional stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// The type is not complete yet.
-    Unknown {
-        bytes: [u8; 8],
-        length: usize,
-    },
-    Control,
-    QpackEncoder,
-    QpackDecoder,
-    /// A type without a meaning.
-    Ignored,
 }
 
 /// A request stream whose input is checked.
@@ -106,6 +90,8 @@ impl Connection {
             quic: h3_quinn::Connection::new(quic.clone()),
             shared: Arc::clone(&shared),
             streams: Vec::new(),
+            opening: None,
+            own: Vec::new(),
             has_control: false,
             decoder: Decoder::new(0, 0),
             encoder: Encoder::new(0, 0),
@@ -127,78 +113,77 @@ impl Connection {
                 Poll::Ready(Ok(Some(chunk))) => {
                     let rest = self.take(at, chunk).map_err(|violation| self.shared.close(violation))?;
                     match self.streams[at].0 {
-                        Kind::Control => return Ok(Poll::Ready(self.control_stream(at, &rest)?)),
-                        Kind::Ignored => {
+                        StreamKind::Control => return Ok(Poll::Ready(self.control_stream(at, &rest)?)),
+                        StreamKind::Push | StreamKind::Unknown => {
                             let (_, mut stream) = self.streams.swap_remove(at);
                             stream.stop_sending(Code::H3_STREAM_CREATION_ERROR.0);
                         }
-                        Kind::Unknown { .. } | Kind::QpackEncoder | Kind::QpackDecoder => {}
+                        StreamKind::Incomplete { .. }
+                        | StreamKind::QpackEncoder
+                        | StreamKind::QpackDecoder => {}
                     }
                 }
                 Poll::Ready(Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error })) => {
                     return Err(connection_error);
                 }
-                Poll::Ready(Ok(None) | Err(_)) => match self.streams.swap_remove(at).0 {
-                    Kind::Unknown { .. } | Kind::Ignored => {}
-                    kind => {
-                        let reason = format!("the end of the {kind:?} stream");
-                        let violation = Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason);
-                        return Err(self.shared.close(violation));
+                Poll::Ready(Ok(None) | Err(_)) => {
+                    let (kind, _) = self.streams.swap_remove(at);
+                    if kind.is_critical() {
+                        let reason = format!("the end of the {kind} stream");
+                        return Err(self.close_critical(reason));
                     }
-                },
+                }
             }
         }
+        if self.own.iter_mut().any(|stream| stream.poll_stopped(cx)) {
+            return Err(self.close_critical("STOP_SENDING for a control or QPACK stream".to_owned()));
+        }
         Ok(Poll::Pending)
+    }
+
+    fn close_critical(&self, reason: String) -> ConnectionErrorIncoming {
+        self.shared.close(Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason))
     }
 
     /// Takes input of a unidirectional stream; returns what follows the type.
     fn take(&mut self, at: usize, chunk: Bytes) -> Result<Bytes, Violation> {
         let mut input = &chunk[..];
-        while let (Kind::Unknown { mut bytes, mut length }, Some((byte, rest))) =
-            (self.streams[at].0, input.split_first())
-        {
-            input = rest;
-            bytes[length] = *byte;
-            length += 1;
-            self.streams[at].0 = match decode_integer(&bytes[..length]) {
-                Some((kind, _)) => self.identify(kind)?,
-                None => Kind::Unknown { bytes, length },
-            };
+        if self.streams[at].0.read(&mut input) {
+            self.check_new(self.streams[at].0)?;
         }
         let handled = match self.streams[at].0 {
-            Kind::QpackEncoder => self
+            StreamKind::QpackEncoder => self
                 .decoder
                 .handle_instructions(input)
                 .map_err(|error| Violation::new(Code::QPACK_ENCODER_STREAM_ERROR, error.to_string())),
-            Kind::QpackDecoder => self
+            StreamKind::QpackDecoder => self
                 .encoder
                 .handle_feedback(input)
                 .map_err(|error| Violation::new(Code::QPACK_DECODER_STREAM_ERROR, error.to_string())),
-            Kind::Unknown { .. } | Kind::Control | Kind::Ignored => Ok(()),
+            StreamKind::Incomplete { .. } | StreamKind::Control | StreamKind::Push | StreamKind::Unknown => {
+                Ok(())
+            }
         };
         handled.map(|()| chunk.slice_ref(input))
     }
 
-    fn identify(&mut self, kind: u64) -> Result<Kind, Violation> {
-        let (kind, is_second) = match kind {
-            CONTROL => (Kind::Control, std::mem::replace(&mut self.has_control, true)),
-            PUSH => {
+    /// Checks the type of a stream that has just become known.
+    fn check_new(&mut self, kind: StreamKind) -> Result<(), Violation> {
+        let is_second = match kind {
+            // The control stream is not kept with the others.
+            StreamKind::Control => std::mem::replace(&mut self.has_control, true),
+            StreamKind::Push => {
                 let reason = "a push stream, which only servers open";
                 return Err(Violation::new(Code::H3_STREAM_CREATION_ERROR, reason));
             }
-            QPACK_ENCODER => (Kind::QpackEncoder, self.has(Kind::QpackEncoder)),
-            QPACK_DECODER => (Kind::QpackDecoder, self.has(Kind::QpackDecoder)),
-            _ => return Ok(Kind::Ignored),
+            _ if kind.is_critical() => self.streams.iter().filter(|(open, _)| *open == kind).count() > 1,
+            _ => false,
         };
         if is_second {
-            let reason = format!("a second {kind:?} stream");
+            let reason = format!("a second {kind} stream");
             return Err(Violation::new(Code::H3_STREAM_CREATION_ERROR, reason));
         }
-        Ok(kind)
-    }
-
-    fn has(&self, kind: Kind) -> bool {
-        self.streams.iter().any(|(open, _)| *open == kind)
+        Ok(())
     }
 
     fn control_stream(&mut self, at: usize, input: &[u8]) -> Result<ControlStream, ConnectionErrorIncoming> {
@@ -222,7 +207,7 @@ impl quic::Connection<Chunk> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<ControlStream, ConnectionErrorIncoming>> {
         while let Poll::Ready(stream) = quic::Connection::<Chunk>::poll_accept_recv(&mut self.quic, cx)? {
-            self.streams.push((Kind::Unknown { bytes: [0; 8], length: 0 }, stream));
+            self.streams.push((StreamKind::NEW, stream));
         }
         self.poll_streams(cx)?.map(Ok)
     }
@@ -242,18 +227,20 @@ impl quic::Connection<Chunk> for Connection {
 
 impl quic::OpenStreams<Chunk> for Connection {
     type BidiStream = BidiStream;
-    type SendStream = h3_quinn::SendStream<Chunk>;
+    type SendStream = OwnStream;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
         let stream = ready!(self.quic.poll_open_bidi(cx))?;
         Poll::Ready(Ok(self.guard(stream)))
     }
 
-    fn poll_open_send(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
-        self.quic.poll_open_send(cx)
+    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<OwnStream, StreamErrorIncoming>> {
+        let opening = self.opening.get_or_insert_with(|| Opening::new(&self.shared.quic));
+        let opened = ready!(opening.poll(cx));
+        self.opening = None;
+        let (stream, stopped) = opened?;
+        self.own.push(stopped);
+        Poll::Ready(Ok(stream))
     }
 
     fn close(&mut self, code: h3::error::Code, reason: &[u8]) {

@@ -317,6 +317,35 @@ fn critical_streams_stay_open_and_unknown_streams_are_stopped() {
     running.stop();
 }
 
+/// A client must not stop the control stream or the QPACK streams of the origin either (RFC 9114, section
+/// 6.2.1; RFC 9204, section 4.2).
+#[test]
+fn the_origins_critical_streams_must_not_be_stopped() {
+    let running = Running::start(|_| ());
+    let target = running.target(Variant::H3);
+    for stopped in [CONTROL, QPACK_ENCODER, QPACK_DECODER] {
+        block_on(async {
+            let raw = Raw::with_control(&target).await;
+            assert!(matches!(raw.request(&get(&[])).await, Outcome::Answered(_)));
+            for _ in 0..3 {
+                let mut stream = raw.quic.accept_uni().await.unwrap();
+                let mut first = [0; 1];
+                stream.read_exact(&mut first).await.unwrap();
+                if first == [stopped] {
+                    stream.stop(VarInt::from_u32(0x100)).unwrap();
+                } else {
+                    // A dropped stream would be stopped too.
+                    std::mem::forget(stream);
+                }
+            }
+            assert_eq!(raw.closed().await, 0x104, "stream of type {stopped}");
+        });
+    }
+    let served = running.stop();
+    let is_named = |why: &String| why.contains("STOP_SENDING for a control or QPACK stream");
+    assert_eq!(served.failures.iter().filter(|why| is_named(why)).count(), 3, "{served:?}");
+}
+
 #[test]
 fn a_request_may_arrive_in_any_pieces_with_reserved_frames() {
     let running = Running::start(|_| ());

@@ -56,7 +56,7 @@ fn rate_serialises_and_delay_follows() {
     assert_eq!(due, [21 * MS, 22 * MS, 23 * MS, 31 * MS]);
 }
 
-/// Whoever waits for the next release learns of the end of a standstill, though nothing else arrives.
+/// The next release is announced when a standstill ends, although nothing else arrives.
 #[test]
 fn a_change_releases_packets_that_wait_for_a_stalled_link() {
     let outages = Some(Outages { packets: OutagePackets::Wait, times: OutageTimes::Always });
@@ -397,7 +397,7 @@ proptest! {
         prop_assert_eq!(run(true), run(false));
     }
 
-    /// Whoever asks for one impairment more gets the others as they were.
+    /// A further impairment leaves the others unchanged.
     #[test]
     fn impairments_do_not_disturb_each_other(
         direction in any_direction(),

@@ -31,8 +31,9 @@ pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
     let drawing = Drawing {
         title: format!("{}, B against A", text::metric_title(&across.metric)),
         caption: format!(
-            "Ratio of B's median to A's with its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
+            "Ratio of B's {} to A's with its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
              Differences of up to {margin}, the shaded band, do not matter.",
+            text::statistic_noun(across.statistic),
             direction(&across.metric, unit(across))
         ),
         keys: vec![Key::new("band", &format!("within {margin} of A"))],

@@ -170,9 +170,10 @@ fn unit(across: &Across) -> &str {
 
 fn lead(across: &Across, names: &Names) -> String {
     let title = text::metric_title(&across.metric);
+    let noun = text::statistic_noun(across.statistic);
     let shared = names.describe_shared().map(|words| format!(" {words}")).unwrap_or_default();
     format!(
-        "{title}: the median of each cell in A and in B, and the ratio of B to A with its 95 % interval; {}. Differences within \
+        "{title}: the {noun} of each cell in A and in B, and the ratio of B to A with its 95 % interval; {}. Differences within \
          {} do not matter.{shared}",
         direction(&across.metric, unit(across)),
         text::percent(across.margin_share),

@@ -1,9 +1,10 @@
 //! The page of `h123 compare --html`: one file without scripts, which fetches nothing, in the report's style.
 
-use analysis::across::CellAcross;
+use analysis::across::{Across, CellAcross};
 use analysis::metrics::{self, Better};
 use minijinja::context;
 use minijinja::value::{Serde, Value};
+use model::Statistic;
 
 use super::names::Names;
 use super::{AcrossInput, Side, alone, caveats, counts, figure, lead, primary, reason, row};
@@ -30,7 +31,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
     let counts: Vec<(&str, &str, usize)> =
         counts(across).into_iter().map(|(word, count)| (word, class_of(word), count)).collect();
     let explored = across.cells.iter().filter(|cell| !cell.comparison.primary);
-    let mut explored: Vec<Value> = explored.map(|cell| table_row(cell, &names)).collect();
+    let mut explored: Vec<Value> = explored.map(|cell| table_row(across, cell, &names)).collect();
     let more = explored.len().saturating_sub(MAX_EXPLORED);
     explored.truncate(MAX_EXPLORED);
     let differences = across.differences.iter().map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text)));
@@ -43,6 +44,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         a => side(&input.a),
         b => side(&input.b),
         lead => lead(across, &names),
+        statistic => text::statistic_noun(across.statistic),
         margin => text::percent(across.margin_share),
         counts => Serde(counts),
         cards => Serde(cards(primary(across), &names)),
@@ -54,7 +56,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         leading => Serde([(); 0]),
         missing_figures => Serde([(); 0]),
         nothing_drawn => NOTHING_DRAWN,
-        primary => primary(across).map(|cell| table_row(cell, &names)).collect::<Vec<_>>(),
+        primary => primary(across).map(|cell| table_row(across, cell, &names)).collect::<Vec<_>>(),
         explored => explored,
         more => more,
         command => clean(input.command),
@@ -103,17 +105,17 @@ fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
     }
 }
 
-fn table_row(cell: &CellAcross, names: &Names) -> Value {
+fn table_row(across: &Across, cell: &CellAcross, names: &Names) -> Value {
     let [cell_name, a, b, ratio, _] = row(cell, names);
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
     let marker = marker(names.series(&cell.comparison.context).1);
-    let metric = describe_metric(&cell.comparison.metric);
+    let metric = describe_metric(&cell.comparison.metric, across.statistic);
     context! { marker, cell => cell_name, metric, a, b, ratio, verdict, class }
 }
 
 /// A metric's title, and which direction is better.
-fn describe_metric(metric: &str) -> String {
-    let title = text::metric_title(metric);
+fn describe_metric(metric: &str, statistic: Statistic) -> String {
+    let title = text::statistic_title(metric, metrics::compared(metric, statistic));
     match metrics::find(metric).map(|known| known.better) {
         Some(Better::Lower) => format!("{title} (less is better)"),
         Some(Better::Higher) => format!("{title} (more is better)"),

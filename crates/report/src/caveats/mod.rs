@@ -208,8 +208,11 @@ fn findings(view: &View<'_>, outcome: CheckOutcome) -> Vec<Finding> {
 }
 
 fn reasons(reasons: &[String], runs_failed: u32) -> String {
-    let shown: Vec<String> =
-        reasons.iter().take(MAX_REASONS).map(|reason| text::shorten(&clean_line(reason), 300)).collect();
+    let shown: Vec<String> = reasons
+        .iter()
+        .take(MAX_REASONS)
+        .map(|reason| text::shorten_middle(&clean_line(reason), 300))
+        .collect();
     let more = reasons.len().saturating_sub(MAX_REASONS);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let failed = match runs_failed {

@@ -49,10 +49,11 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
         panels.map(|(context, rows)| ground.panel(&context.name, &format!("ratios to {baseline}"), rows));
     let margin = text::percent(view.summary().margin_share);
     Some(Drawing {
-        title: format!("{} against {baseline}", text::capital(&view.metric_title())),
+        title: format!("{} against {baseline}", text::capital(&view.compared_title())),
         caption: format!(
-            "Ratio of the medians with its 95 % interval over runs, on a logarithmic axis: at 1 there is no difference. \
-             Differences of up to {margin}, the shaded band, do not matter to this study."
+            "Ratio of the {}s with its 95 % interval over runs, on a logarithmic axis: at 1 there is no difference. \
+             Differences of up to {margin}, the shaded band, do not matter to this study.",
+            view.statistic_noun()
         ),
         keys: vec![Key::new("band", &format!("within {margin} of {baseline}"))],
         panels: panels.collect(),

@@ -1,4 +1,4 @@
-//! The gain of each level on the baseline over a swept parameter; all other factors share a plot.
+//! The gain of each level over the baseline against a swept parameter; all other factors share a plot.
 
 use analysis::metrics::{self, Better};
 use analysis::summary::{Comparison, Estimate, Verdict};
@@ -64,10 +64,10 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
         title: format!("Difference to {baseline}"),
         caption: format!(
-            "The gain of each level on {baseline}, in the unit of the metric: {baseline} minus the level if less is better, the \
-             level minus {baseline} if more is better. Above the zero line the level is better, below it worse. Bars are 95 % \
-             intervals over runs, cut where they are very wide. Faded marks were not shown to differ; crossed marks are \
-             invalid.{weights}{}",
+            "The gain of each level over {baseline}, in the unit of the metric: {baseline} minus the level \
+             if less is better, the level minus {baseline} if more is better. Above the zero line the level \
+             is better, below it worse. Bars are 95 % intervals over runs, cut where they are very wide. \
+             Faded marks were not shown to differ; crossed marks are invalid.{weights}{}",
             swept::caveat(view)
         ),
         keys: Vec::new(),
@@ -195,7 +195,7 @@ fn draw_line(
         let unit = row.metric(&comparison.metric).map_or("1", |metric| metric.unit.as_str());
         let (estimate, at_value) = (text::estimate(unit, gain), across.value(*value));
         described.push(format!("{} at {at_value}, {verdict}", text::value(unit, gain.value)));
-        let title = format!("{level} at {at_value}: gain on {} {estimate}, {verdict}", view.baseline());
+        let title = format!("{level} at {at_value}: gain over {} {estimate}, {verdict}", view.baseline());
         let center = place(*value, gain.value);
         canvas.group(&series.style.row_class(point.is_valid() && is_shown), Some(&title), |c| {
             if let (Some(low), Some(high)) = (gain.low, gain.high) {

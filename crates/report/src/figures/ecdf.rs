@@ -36,8 +36,9 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
         title: format!("Distribution of {}", view.metric_title()),
         caption: format!(
-            "The share of values that are at most the value below. The farther left a curve rises, the smaller its values. Marks \
-             are at 25, 50, 75, 95 and 99 %, or at every value if there are few. {} Axes differ between panels.",
+            "The share of values that are at most the value on the axis. The farther left a curve rises, the \
+             smaller its values. Marks are at 25, 50, 75, 95 and 99 %, or at every value if there are few. \
+             {} Axes differ between panels.",
             spread::describe_values(view)
         ),
         keys: Vec::new(),

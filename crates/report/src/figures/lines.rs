@@ -1,6 +1,7 @@
-//! Medians over a swept parameter, with their intervals as bands.
+//! Medians (or the study's statistic) over a swept parameter, with their intervals as bands.
 
 use analysis::summary::MetricSummary;
+use model::Statistic;
 
 use super::swept::{self, Across, HEIGHT, TOP};
 use super::{Csv, Drawing, FigureKind, Panel, Row, View, text};
@@ -24,10 +25,14 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
     });
     let mut over: Vec<String> = swept::drawn(view).map(|sweep| sweep.parameter.title.clone()).collect();
     over.dedup();
+    let values = match view.statistic() {
+        Statistic::Median => "Medians",
+        _ => "Medians, or the statistic that the axis names,",
+    };
     Some(Drawing {
         title: format!("Over {}", text::list(&over)),
         caption: format!(
-            "Medians over runs. The band is their 95 % interval, cut where it is very wide; its edges are dotted for circles, \
+            "{values} over runs. The band is their 95 % interval, cut where it is very wide; its edges are dotted for circles, \
              dashed for squares and continuous for diamonds. Lines join cells that differ in the parameter only. They say nothing \
              about values in between, and are faint next to invalid cells, which are crossed.{} Axes differ between panels.",
             swept::caveat(view)
@@ -44,11 +49,11 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
         let rows = group.points.iter().flat_map(|(_, context)| &view.contexts[*context].rows);
         rows.filter_map(|row| row.metric(metric))
     };
-    let (scale, logarithmic) = swept::upwards(found().map(|metric| metric.median))?;
+    let (scale, logarithmic) = swept::upwards(found().map(|metric| metric.compared()))?;
     let across = Across::of(sweep, std::iter::once(group));
-    let largest = found().map(|metric| metric.median.value).fold(0.0, f64::max);
+    let largest = found().map(|metric| metric.compared().value).fold(0.0, f64::max);
     let units = text::Scale::fitting(unit, largest);
-    let title = text::metric_title(metric);
+    let title = text::statistic_title(metric, view.summary().statistic_of(metric));
     let heading = if group.name.is_empty() { &title } else { &group.name };
     let bottom = TOP + HEIGHT;
     let mut canvas = Canvas::default();
@@ -79,7 +84,8 @@ fn found<'v, 'a>(metric: &str, cells: &[(f64, &'v Row<'a>)]) -> Vec<Option<Serie
 fn draw_bands(canvas: &mut Canvas, metric: &str, cells: &[(f64, &Row<'_>)], across: &Across, scale: Scale) {
     let Some((_, row)) = cells.first() else { return };
     let ends = |(value, metric, row): SeriesPoint<'_, '_>| {
-        let (low, high) = metric.median.low.zip(metric.median.high).filter(|_| row.is_believable())?;
+        let (low, high) =
+            metric.compared().low.zip(metric.compared().high).filter(|_| row.is_believable())?;
         Some((across.scale.place(value), scale.place(low), scale.place(high)))
     };
     let ends: Vec<Option<(f64, f64, f64)>> =
@@ -122,7 +128,7 @@ fn draw_series(
     let series = &cells.first()?.1.series;
     let found = found(metric, cells);
     let place = |(value, metric, _): &SeriesPoint<'_, '_>| {
-        at(across.scale.place(*value), scale.place(metric.median.value))
+        at(across.scale.place(*value), scale.place(metric.compared().value))
     };
     canvas.group(&series.style.row_class(true), Some(&series.name), |c| {
         for joined in found.split(Option::is_none) {
@@ -135,8 +141,8 @@ fn draw_series(
     for cell in found.iter().flatten() {
         let (value, metric, row) = cell;
         let (at_value, mark) = (across.value(*value), row.mark());
-        described.push(format!("{} at {at_value}{mark}", text::value(&metric.unit, metric.median.value)));
-        let estimate = text::estimate(&metric.unit, &metric.median);
+        described.push(format!("{} at {at_value}{mark}", text::value(&metric.unit, metric.compared().value)));
+        let estimate = text::estimate(&metric.unit, &metric.compared());
         canvas.group(&row.class(), Some(&format!("{} at {at_value}: {estimate}{mark}", series.name)), |c| {
             c.marker(place(cell), series.style, 4.6);
             if !row.is_believable() {
@@ -159,9 +165,10 @@ fn csv(view: &View<'_>) -> String {
                     ("parameter_value", value.into()),
                     ("metric", metric.into()),
                     ("unit", found.unit.as_str().into()),
-                    ("median", found.median.value.into()),
-                    ("low", found.median.low.into()),
-                    ("high", found.median.high.into()),
+                    ("statistic", found.statistic.name().into()),
+                    ("value", found.compared().value.into()),
+                    ("low", found.compared().low.into()),
+                    ("high", found.compared().high.into()),
                 ];
                 csv.cell(&group.name, row, fields);
             }

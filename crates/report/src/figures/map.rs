@@ -25,7 +25,7 @@ const HATCHING: f64 = 8.0;
 
 /// What a pair of values shows.
 enum Tile<'v, 'a> {
-    /// The level with the best median, and the comparison whose ratio is shown.
+    /// The level with the best value, and the comparison whose ratio is shown.
     Winner { row: &'v Row<'a>, of: &'v Comparison },
     /// There is nothing to compare, or everything is invalid.
     Nothing { because: String },
@@ -33,13 +33,13 @@ enum Tile<'v, 'a> {
 
 fn draw(view: &View<'_>) -> Option<Drawing> {
     let grids = view.grids();
-    let (metric, baseline, factor) = (view.metric_title(), view.baseline(), view.factor());
-    let margin = text::percent(view.summary().margin_share);
+    let (metric, baseline, factor) = (view.compared_title(), view.baseline(), view.factor());
+    let (margin, noun) = (text::percent(view.summary().margin_share), view.statistic_noun());
     let panels = grids.iter().flat_map(|grid| grid.groups.iter().map(|group| draw_panel(view, grid, group)));
     Some(Drawing {
         title: format!("Which {factor} wins where: {metric}"),
         caption: format!(
-            "Colour and name show the {factor} with the best median. The number is the ratio of its median to that of {baseline}; \
+            "Colour and name show the {factor} with the best {noun}. The number is the ratio of its {noun} to that of {baseline}; \
              where {baseline} is best, it is the ratio of the next best. The verdict is that of this comparison. A cross marks an \
              invalid comparison; a tile with only a cross has no valid number."
         ),
@@ -52,12 +52,12 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
     })
 }
 
-/// The valid cell with the best median, and the comparison that gives the ratio.
+/// The valid cell with the best value, and the comparison that gives the ratio.
 fn tile<'v, 'a>(view: &'v View<'a>, context: &'v Context<'a>) -> Tile<'v, 'a> {
-    let median = |row: &Row<'_>| row.primary().map_or(f64::NAN, |metric| metric.median.value);
+    let value = |row: &Row<'_>| row.primary().map_or(f64::NAN, |metric| metric.compared().value);
     let mut ranked: Vec<&Row<'a>> =
         context.rows.iter().filter(|row| row.is_believable() && row.primary().is_some()).collect();
-    ranked.sort_by(|one, other| median(one).total_cmp(&median(other)));
+    ranked.sort_by(|one, other| value(one).total_cmp(&value(other)));
     if view.more_is_better() {
         ranked.reverse();
     }
@@ -98,7 +98,7 @@ fn draw_panel(view: &View<'_>, grid: &Grid, group: &Group) -> Panel {
             .map(|axis| format!("{} {}", grid.parameters[axis].title, units[axis].short_value(own[axis])));
         description.push(draw_tile(view, &mut canvas, &view.contexts[*context], &at_values.join(", "), rect));
     }
-    let whole = text::capital(&view.metric_title());
+    let whole = text::capital(&view.compared_title());
     let heading = if group.name.is_empty() { &whole } else { &group.name };
     let title = format!("winners over {} and {}", titles[0], titles[1]);
     swept::panel(heading, &format!("↓ {}", titles[1]), &title, &description, bottom + Axis::HEIGHT, canvas)

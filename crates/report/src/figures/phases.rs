@@ -105,7 +105,7 @@ fn describe_omitted(view: &View<'_>, omitted: &[String]) -> String {
     }
     let panels = match named.is_empty() {
         true => String::new(),
-        false => format!(" These have no such run: {}.", text::list(&named)),
+        false => format!(" Not drawn, without such a run: {}.", text::list(&named)),
     };
     format!(" Only runs with at most {MOST_TRACED_REQUESTS} requests are drawn.{panels}")
 }

@@ -1,4 +1,4 @@
-//! Every run as a dot: the primary metric per level, with its median and interval.
+//! Every run as a dot: the primary metric per level, with its median (or the study's statistic) and interval.
 
 use analysis::summary::MetricSummary;
 
@@ -23,7 +23,7 @@ const WIDEST: f64 = 0.6;
 const ZERO_BASED_BELOW: f64 = 0.6;
 
 fn draw(view: &View<'_>) -> Option<Drawing> {
-    let rows = Rows::of(view, ROW).with_values(view.rows().filter_map(|row| Some(median(row.primary()?))));
+    let rows = Rows::of(view, ROW).with_values(view.rows().filter_map(|row| Some(compared(row.primary()?))));
     let panel = |context: &Context<'_>| {
         let metrics = || context.rows.iter().filter_map(Row::primary);
         let unit = &metrics().next()?.unit;
@@ -32,9 +32,9 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
         let scale = Scale::linear(domain, rows.plot());
         Some(rows.panel(
             context,
-            &format!("{} of every run", view.metric_title()),
+            &format!("{} of every run", view.compared_title()),
             |canvas, bottom| {
-                let title = units.title(&view.metric_title());
+                let title = units.title(&view.compared_title());
                 Axis { scale, top: TOP, bottom, title: &title, label: &|value| units.short(value) }
                     .draw(canvas);
             },
@@ -42,11 +42,13 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
         ))
     };
     Some(Drawing {
-        title: format!("{}, run by run", text::capital(&view.metric_title())),
-        caption: "Each dot is one run, the first at the top of its row and the last at the bottom. The vertical line is the \
-                  median over runs, the bar its 95 % interval, with an arrow where the interval exceeds the axis. Axes differ \
-                  between panels, and some do not begin at 0."
-            .to_owned(),
+        title: format!("{}, run by run", text::capital(&view.compared_title())),
+        caption: format!(
+            "Each dot is one run, the first at the top of its row and the last at the bottom. The vertical line is the {} \
+             over runs, the bar its 95 % interval, with an arrow where the interval exceeds the axis. Axes differ between \
+             panels, and some do not begin at 0.",
+            view.statistic_noun()
+        ),
         keys: Vec::new(),
         panels: view.contexts.iter().filter_map(panel).collect(),
         csv: csv(view),
@@ -57,10 +59,10 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
 fn domain<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64, f64) {
     let dots = metrics
         .clone()
-        .flat_map(|metric| metric.per_run.iter().map(|run| run.value).chain([metric.median.value]));
+        .flat_map(|metric| metric.per_run.iter().map(|run| run.value).chain([metric.compared().value]));
     let (least, most) = dots.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     let room = (most - least) * WIDEST;
-    let ends = metrics.flat_map(|metric| [metric.median.low, metric.median.high]).flatten();
+    let ends = metrics.flat_map(|metric| [metric.compared().low, metric.compared().high]).flatten();
     let (low, high) = ends
         .map(|end| end.clamp(least - room, most + room))
         .fold((least, most), |(low, high), v| (low.min(v), high.max(v)));
@@ -68,9 +70,9 @@ fn domain<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64,
     (if least / most > ZERO_BASED_BELOW { low - pad } else { 0.0 }, high + pad)
 }
 
-/// The median next to a row.
-fn median(metric: &MetricSummary) -> String {
-    text::value(&metric.unit, metric.median.value)
+/// The value next to a row.
+fn compared(metric: &MetricSummary) -> String {
+    text::value(&metric.unit, metric.compared().value)
 }
 
 fn draw_row(
@@ -81,25 +83,26 @@ fn draw_row(
     scale: Scale,
     y: f64,
 ) -> String {
-    let estimate = text::estimate(&metric.unit, &metric.median);
-    let summary = format!("{}: median {estimate}{}", row.series.name, row.mark());
+    let estimate = text::estimate(&metric.unit, &metric.compared());
+    let summary =
+        format!("{}: {} {estimate}{}", row.series.name, text::statistic_noun(metric.statistic), row.mark());
     canvas.group(&row.class(), Some(&summary), |c| {
         rows.draw_hit(c, y);
         rows.draw_label(c, row, y);
-        draw_median(c, metric, scale, y);
+        draw_compared(c, metric, scale, y);
         draw_dots(c, row, metric, scale, y);
-        rows.draw_value(c, row, &median(metric), y);
+        rows.draw_value(c, row, &compared(metric), y);
     });
     summary
 }
 
-fn draw_median(canvas: &mut Canvas, metric: &MetricSummary, scale: Scale, y: f64) {
-    if let (Some(low), Some(high)) = (metric.median.low, metric.median.high) {
+fn draw_compared(canvas: &mut Canvas, metric: &MetricSummary, scale: Scale, y: f64) {
+    if let (Some(low), Some(high)) = (metric.compared().low, metric.compared().high) {
         let (from, to) = (scale.place(low), scale.place(high));
         canvas.rect(Rect { x: from, y: y - 12.0, width: to - from, height: 24.0 }, "ci");
         rows::draw_ends(canvas, (low, high), scale, y, "thin");
     }
-    let x = scale.place(metric.median.value);
+    let x = scale.place(metric.compared().value);
     canvas.line(at(x, y - 13.0), at(x, y + 13.0), "median");
 }
 

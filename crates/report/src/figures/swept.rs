@@ -63,9 +63,9 @@ pub(super) fn metrics<'v>(view: &'v View<'_>) -> Vec<&'v str> {
 fn changes(view: &View<'_>, name: &str) -> bool {
     view.sweeps.iter().flat_map(|sweep| &sweep.groups).any(|group| {
         (0..view.series.len()).any(|series| {
-            let medians =
-                rows(view, group, series).filter_map(|(_, row)| Some(row.metric(name)?.median.value));
-            let (low, high) = medians.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+            let values =
+                rows(view, group, series).filter_map(|(_, row)| Some(row.metric(name)?.compared().value));
+            let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
             low > 0.0 && high > low * CHANGE
         })
     })
@@ -184,10 +184,10 @@ pub(super) fn join(canvas: &mut Canvas, places: &[(Point, bool)], class: &str) {
 /// Intervals widen an axis at most by this factor: those of few runs would hide everything else.
 pub(super) const WIDEST: f64 = 3.0;
 
-/// A vertical scale for medians and their intervals, and whether it is logarithmic.
+/// A vertical scale for estimates and their intervals, and whether it is logarithmic.
 pub(super) fn upwards(estimates: impl Iterator<Item = Estimate> + Clone) -> Option<(Scale, bool)> {
-    let medians = estimates.clone().map(|estimate| estimate.value);
-    let (least, most) = medians.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    let values = estimates.clone().map(|estimate| estimate.value);
+    let (least, most) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if least > most {
         return None;
     }

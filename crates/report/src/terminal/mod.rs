@@ -57,7 +57,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     // Last, because the end of a long output is what a terminal shows.
     let answer = headline::sentences(view);
     if !answer.is_empty() {
-        out.push_str("\nAnswer\n");
+        out.push_str("\nSummary\n");
     }
     answer.iter().for_each(|sentence| wrap(&mut out, sentence, "  ", width));
     if style.plain { ascii(&out) } else { out }
@@ -174,7 +174,7 @@ fn table(view: &View<'_>, context: &Context<'_>, style: Terminal, plot: Option<P
     let mut table = empty_table(style);
     let mut header = vec![
         view.factor(),
-        view.metric_title(),
+        view.compared_title(),
         format!("against {}", view.baseline()),
         "verdict".to_owned(),
         "validity".to_owned(),
@@ -190,8 +190,8 @@ fn table(view: &View<'_>, context: &Context<'_>, style: Terminal, plot: Option<P
 }
 
 fn table_row(row: &Row<'_>, style: Terminal) -> Vec<Cell> {
-    let estimate = row.primary().map(|metric| text::estimate(&metric.unit, &metric.median));
-    let median = estimate.unwrap_or(text::NONE.to_owned());
+    let estimate = row.primary().map(|metric| text::estimate(&metric.unit, &metric.compared()));
+    let value = estimate.unwrap_or(text::NONE.to_owned());
     let ratio = row.comparison.and_then(|comparison| comparison.ratio);
     let ratio = text::ratio_with_interval(ratio, text::NONE);
     let (verdict, class) = match row.comparison {
@@ -215,7 +215,7 @@ fn table_row(row: &Row<'_>, style: Terminal) -> Vec<Cell> {
     let name = if style.colour { name.add_attribute(Attribute::Bold) } else { name };
     vec![
         name,
-        Cell::new(mark(median)),
+        Cell::new(mark(value)),
         Cell::new(mark(ratio)),
         paint(Cell::new(verdict), colour),
         paint(Cell::new(row.status()), is_invalid.then_some(Color::Red)),

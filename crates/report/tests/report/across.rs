@@ -57,6 +57,7 @@ pub(crate) fn fabricated() -> Across {
     Across {
         version: 1,
         metric: metric.to_owned(),
+        statistic: model::Statistic::Median,
         margin_share: 0.03,
         cells: vec![
             cell(0, of("h1"), metric, (412.0, 501.0), Verdict::Worse),

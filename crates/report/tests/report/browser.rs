@@ -96,7 +96,7 @@ fn hostile_strings_run_nothing_even_without_the_policy_against_it() {
     let across = across::spoilt(&hostile::HOSTILE.join(" ")).replace(POLICY, "<meta name=\"none\"");
     for (name, html) in [("whole", &whole), ("bare", &bare), ("across", &across)] {
         let mut page = browser.open(&file(&folder, &format!("{name}.html"), html), Screen::DESK);
-        // Whoever waits for a pointer, a click or a key gets them.
+        // Listeners for a pointer, a click or a key get them.
         assert_hover_tells_values(&mut page);
         assert_legends_work(&mut page);
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)");

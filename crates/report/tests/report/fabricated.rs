@@ -234,6 +234,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
             .to_owned(),
         study_text: include_str!("../../../../studies/quick.toml").to_owned(),
         metric: "page_load_time".to_owned(),
+        statistic: model::Statistic::Median,
         baseline: level("variant", "h1s"),
         margin_share: 0.03,
         seed: 1,
@@ -468,6 +469,7 @@ fn summary(plan: &Plan) -> Summary {
         study: plan.study.clone(),
         question: plan.question.clone(),
         metric: plan.metric.clone(),
+        statistic: plan.statistic,
         baseline: plan.baseline.clone(),
         margin_share: plan.margin_share,
         runs_planned: 100,
@@ -592,6 +594,7 @@ fn metric(
         p999: Estimate { value: sorted[4], low: None, high: None },
         samples: u64::from(RUNS),
         runs: RUNS,
+        statistic: plan.statistic,
         per_run,
     }
 }

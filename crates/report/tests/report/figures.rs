@@ -713,7 +713,7 @@ fn phases_name_their_omissions() {
         fabricated.plan.cells.iter().filter(|c| is_large(c)).map(|cell| cell.cell).collect();
     fabricated.traces.retain(|trace| !large.contains(&trace.cell));
     let caption = &figure(&choosing(fabricated, &["phases"]), "phases").caption.clone();
-    let said = "Only runs with at most 500 requests are drawn. These have no such run: lan · large and north-carolina · large.";
+    let said = "Only runs with at most 500 requests are drawn. Not drawn, without such a run: lan · large and north-carolina · large.";
     assert!(caption.ends_with(said), "{caption}");
 }
 

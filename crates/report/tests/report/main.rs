@@ -85,7 +85,7 @@ fn the_answer_comes_first_with_times() {
     assert!(first.contains(" fastest with ") && first.contains("s; h1s takes "), "{first}");
     // The same ends the output of the terminal, and begins the Markdown.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (_, last) = report.terminal.split_once("\nAnswer\n").unwrap();
+    let (_, last) = report.terminal.split_once("\nSummary\n").unwrap();
     assert!(words(last).contains(&words(first)), "{last}");
     assert!(report.markdown.contains(" fastest with "), "{}", report.markdown);
     // A sweep answers with the map.
@@ -94,6 +94,25 @@ fn the_answer_comes_first_with_times() {
     let headline = report.html.split("class=\"headline\"").nth(1).unwrap();
     assert!(headline.split("<h3").nth(1).unwrap().contains("figure-map"), "the map is the first figure");
     assert!(headline.contains(" of 9 cases"), "{}", &headline[..500]);
+}
+
+#[test]
+fn a_slower_level_with_a_wide_interval_is_not_among_the_fastest() {
+    let mut fabricated = fabricated::all_well();
+    let context = |cell: &model::plan::Cell| (cell.network, cell.clients[0].workload);
+    let first = context(&fabricated.plan.cells[0]);
+    // The first level is the fastest, the second is slower, and the last one's interval has room for both.
+    let values = [(1.0, 0.01), (1.1, 0.01), (1.2, 0.01), (1.3, 0.01), (1.4, 0.5)];
+    let cells = fabricated.plan.cells.iter().filter(|cell| context(cell) == first);
+    for (cell, (value, half)) in cells.zip(values) {
+        let cell = &mut fabricated.summary.cells[cell.cell as usize];
+        let median = &mut cell.metrics.get_mut("page_load_time").unwrap().median;
+        (median.value, median.low) = (value * 1e9, Some((value - half) * 1e9));
+        median.high = Some((value + half) * 1e9);
+    }
+    let answer = render(&fabricated.input()).unwrap().terminal;
+    let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("For lan · small, h1 is fastest with 1.00 s; h1s takes 1.10 s."), "{words}");
 }
 
 #[test]

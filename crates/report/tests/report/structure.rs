@@ -62,6 +62,27 @@ fn drawings_are_well_formed_and_nothing_is_fetched() {
 }
 
 #[test]
+fn the_method_notes_the_pacing_of_quic_where_it_is_compared_with_tcp() {
+    let note = "QUIC paces its packets, TCP on Linux does not";
+    let is_noted =
+        |fabricated: &fabricated::Fabricated| render(&fabricated.input()).unwrap().html.contains(note);
+    assert!(is_noted(&fabricated::all_well()), "h3 against h1s");
+    let mut bbr = fabricated::all_well();
+    bbr.plan.pins.congestion_control = model::pins::CongestionControl::Bbr;
+    assert!(!is_noted(&bbr), "TCP paces with BBR");
+    for is_quic in [false, true] {
+        let mut one = fabricated::all_well();
+        let other = if is_quic { model::Variant::H3 } else { model::Variant::H2 };
+        for group in one.plan.cells.iter_mut().flat_map(|cell| &mut cell.clients) {
+            if group.variant.is_quic() != is_quic {
+                group.variant = other;
+            }
+        }
+        assert!(!is_noted(&one), "nothing is compared with another transport: QUIC {is_quic}");
+    }
+}
+
+#[test]
 fn the_effect_of_the_load_has_a_table_if_it_was_monitored() {
     let heading = "Effect of the load on the server";
     let mut fabricated = fabricated::all_well();

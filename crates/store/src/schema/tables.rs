@@ -1,4 +1,5 @@
-//! The columns of every table: a column is one line.
+//! The columns of every table: a column is one line. The file is long because the tables are declared in one
+//! place.
 
 use model::assignment::ClientReport;
 use model::external::{ExternalReport, FailureCount, OWN_CLIENT};
@@ -118,7 +119,7 @@ macro_rules! direction_columns {
             in_bytes [$side.bytes_in] "bytes of the frames that entered, including Ethernet headers";
             packets_out_count [$side.packets_out] "frames that left";
             out_bytes [$side.bytes_out] "bytes of the frames that left";
-            lost_configured_count [$side.lost_configured] "frames dropped because the network has loss";
+            lost_configured_count [$side.lost_configured] "frames dropped by the network's configured loss";
             lost_outage_count [$side.lost_outage] "frames dropped because they arrived during an outage";
             lost_queue_count [$side.lost_queue] "frames dropped because the queue was full";
             lost_codel_count [$side.lost_codel] "frames dropped by CoDel";
@@ -146,7 +147,7 @@ impl Table for RunSummary {
         };
         let calibration = columns! { ""
             calibration_expected_rtt_ns [calibration? expected_rtt_ns]
-                "round-trip time that the network promises; null where nothing was emulated";
+                "configured round-trip time of the network; null where nothing was emulated";
             calibration_sent_count [calibration? sent] "reference probes sent on the empty path";
             calibration_rtt_ns [calibration? rtt_ns] "round-trip time of each probe that came back";
         };
@@ -177,18 +178,18 @@ impl Table for Request {
             path [path; write only] "URL as the client reported it; null where it reported none";
             connection [sample.connection] "number of the connection that carried it; null where none did";
             phase [sample.phase] "`warmup` (stored, not analysed) or `measure`";
-            intended_ns [sample.intended_ns] "when the workload wanted it sent";
+            intended_ns [sample.intended_ns] "when it was due";
             sent_ns [sample.sent_ns] "when its first byte was handed to the transport; null where it was not sent";
             first_byte_ns [sample.first_byte_ns] "when the header of the final response was read; null where none came";
             done_ns [sample.done_ns] "when the last byte of the response was read, or when the request failed";
             status [sample.status] "final status code; null where none came";
             version [sample.version] "HTTP version that the response used; null where none came";
             request_header_raw_bytes [sample.request_header_raw_bytes if has_header_bytes]
-                "request header: names and values before compression, with `:method`, `:path`, `:scheme` and `:authority`, as which HTTP/1.1's request line counts; null where the client does not report it";
+                "request header: names and values before compression, with `:method`, `:path`, `:scheme` and `:authority` (in HTTP/1.1, the request line counts as these); null where the client does not report it";
             request_header_wire_bytes [sample.request_header_wire_bytes if has_header_bytes]
                 "request header on the wire, including frame headers; null where the client does not report it";
             response_header_raw_bytes [sample.response_header_raw_bytes if has_header_bytes]
-                "response header: names and values before compression, with `:status`, as which HTTP/1.1's status line counts; null where the client does not report it";
+                "response header: names and values before compression, with `:status` (in HTTP/1.1, the status line counts as this); null where the client does not report it";
             response_header_wire_bytes [sample.response_header_wire_bytes if has_header_bytes]
                 "response header on the wire, including frame headers; null where the client does not report it";
             request_body_bytes [sample.request_body_bytes] "request body bytes sent";
@@ -218,7 +219,7 @@ impl Table for ConnectionRow {
             closed_ns [closed_ns] "when either side closed it";
             server_close [server_close]
                 "why the server ended it: `close_option` (`Connection: close`), `http10`, `no_length` or `unannounced`; null where the client did, or where it failed";
-            alpn [alpn] "protocol that ALPN chose";
+            alpn [alpn] "protocol negotiated with ALPN";
             tls_version [tls_version] "TLS version";
             cipher_suite [cipher_suite] "cipher suite, as registered with IANA";
             key_exchange [key_exchange] "key exchange group, as registered with IANA";
@@ -253,9 +254,9 @@ impl Table for ClientReport {
             cpu_system_ns [cpu_system_ns] "CPU time in the kernel from `started_ns` to `finished_ns`";
             run_queue_ns [run_queue_ns] "time runnable but not running from `started_ns` to `finished_ns`";
             suspended_count [suspended.count]
-                "times of 50 ms or more in which its loop stood still although it had to act";
-            suspended_total_ns [suspended.total_ns] "sum of these times";
-            suspended_max_ns [suspended.max_ns] "longest of these times";
+                "periods of 50 ms or more in which its loop stood still although it had to act";
+            suspended_total_ns [suspended.total_ns] "sum of these periods";
+            suspended_max_ns [suspended.max_ns] "longest of these periods";
             max_resident_bytes [max_resident_bytes] "peak resident memory";
             dns_lookup_began_ns [dns_lookup? began_ns] "start of the DNS lookup; null where the address was known";
             dns_lookup_ended_ns [dns_lookup? ended_ns] "end of the DNS lookup; null where the address was known";
@@ -283,7 +284,7 @@ impl Table for ClientReport {
             client [Text: client_name, set_client_name] "`h123`, or the name of the external client";
             external_version [external? version]
                 "version that the external client reports; null for h123, as are all columns below (or false, or empty)";
-            external_http [external? http] "HTTP version of all responses; null where it is not reported once for all";
+            external_http [external? http] "HTTP version of all responses; null where the client does not report one for all";
             external_begins [external? begins] "event at which the client's times begin; null where unknown";
             external_has_row_bytes [external? has_row_bytes] "whether its rows contain response body bytes";
             external_not_reported [external? not_reported] "metrics and checks that lack data, and why";
@@ -338,16 +339,16 @@ impl Table for ServerReport {
 impl Table for ServerRequest {
     const NAME: &'static str = "server_requests";
     const MEANING: &'static str =
-        "one row per request that a server's log names, where the study has `server_time = true`";
+        "one row per request that a server's log names, if the study has `server_time = true`";
 
     fn columns() -> Vec<Column<Self>> {
         columns! { ""
-            server [server] "position of the server in the chain; 0 is the one that clients ask";
+            server [server] "position of the server in the chain; 0 is the one that clients connect to";
             group [group] "`group` of the request in the table `requests`";
             request [request] "`request` of the request in the table `requests`";
             request_time_ns [request_time_ns] "time that the request took at the server; `source` determines its first and last event";
             precision_ns [precision_ns] "rounding, or uncertainty, of `request_time_ns`";
-            source [source] "origin of `request_time_ns`: `log`, or `packets` at the server's end of the link";
+            source [source] "where `request_time_ns` comes from: `log`, or `packets` at the server's end of the link";
             log_time_ns [log_time_ns] "time in the server's log; null where `source` is `log`";
             arrived_ns [arrived_ns]
                 "when the request's last packet reached the server, on the clock of `requests`; null without packets";
@@ -364,7 +365,7 @@ impl Table for ServerRequest {
 
 impl Table for PlayerEvent {
     const NAME: &'static str = "player";
-    const MEANING: &'static str = "one row per event of a video player, in the order of time";
+    const MEANING: &'static str = "one row per event of a video player, in chronological order";
 
     fn columns() -> Vec<Column<Self>> {
         columns! { ""

@@ -11,9 +11,9 @@ use model::{Setting, Settings, Variant};
 
 use super::{Privileges, StartSpec};
 use crate::certificate::IdentityFiles;
+use crate::installed;
 use crate::program::ProgramInfo;
 use crate::servers::adapter::Adapter;
-use crate::servers::installed;
 use crate::template::Variables;
 
 impl Adapter {
@@ -42,7 +42,7 @@ impl Adapter {
             ("content", text(&content)),
             ("certificate", text(&identity.certificate)),
             ("key", text(&identity.key)),
-            ("authority", text(&identity.authority)),
+            ("ca", text(&identity.authority)),
             ("access_log", text(&folder.join(access_log))),
             ("address", Value::from(address.to_string())),
             ("ports", Value::from(ports.collect::<BTreeMap<_, _>>())),

@@ -6,8 +6,8 @@ use model::plan::DIRECT;
 use model::topology::Role;
 use model::{Backend, Topology};
 
-use crate::commands::lab::servers::ServerChoice;
 use crate::exit::UsageError;
+use crate::server_choice::ServerChoice;
 
 /// Refuses two servers in one node, and a server in a switch, which has no address.
 ///

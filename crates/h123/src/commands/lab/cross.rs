@@ -5,8 +5,8 @@ use drive::{Adapter, RunningServer};
 use model::Topology;
 use model::topology::CrossTraffic;
 
-use crate::commands::lab::servers::ServerChoice;
 use crate::exit::UsageError;
+use crate::server_choice::ServerChoice;
 use crate::study::cross::{ENDLESS, ORIGIN};
 
 /// The flows of a topology.

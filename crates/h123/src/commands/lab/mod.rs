@@ -27,12 +27,13 @@ use model::{Backend, Pins, Topology, units};
 use crate::exit::{Exit, UsageError};
 
 use self::control::Control;
-use self::link_text::describe_link;
+use self::link_text::describe_links;
 use self::network_keys::{CUSTOM, NetworkKeys};
 use self::pcap::Pcap;
-use self::servers::{ServerChoice, ServerSetup, addresses_of};
+use self::servers::{ServerSetup, addresses_of};
 use crate::library::{network_of, topology_of};
 use crate::name_service::lab as name_server;
+use crate::server_choice::ServerChoice;
 use crate::terminal::{note, print};
 
 /// Run any command inside an emulated network: two nodes with a network between them, or a topology
@@ -150,13 +151,13 @@ pub(crate) struct LabArgs {
     /// Example: -q
     #[arg(long, short)]
     quiet: bool,
-    /// Run COMMAND, or a shell, in a node of a running lab, which --list names
+    /// Run COMMAND, or a shell, in a node of a running lab (see --list)
     ///
     /// Example: --enter dsl server
     #[arg(long, num_args = 1..=2, value_names = ["LAB", "NODE"])]
     #[arg(conflicts_with_all = ["name", "serve", "also", "cross", "pcap", "describe", "node", "network", "change"])]
     enter: Vec<String>,
-    /// Change a link of a running lab by the keys of the network, and print its network
+    /// Change a link of a running lab with the options under Network, and print its network
     ///
     /// Example: --change dsl client-server --rtt 80ms
     #[arg(long, num_args = 1..=2, value_names = ["LAB", "LINK"])]
@@ -372,9 +373,7 @@ fn run_inside(
     note_ended(&also, &others, args.quiet)?;
     drop(others);
     let captured = lab.end_capture();
-    for report in lab.reports()? {
-        note(args.quiet, &describe_link(&report));
-    }
+    describe_links(&lab.reports()?).iter().for_each(|line| note(args.quiet, line));
     if args.seed.is_none() && topology.is_some_and(Topology::depends_on_seed) {
         note(args.quiet, &format!("seed {seed}; --seed {seed} repeats the network's random decisions"));
     }

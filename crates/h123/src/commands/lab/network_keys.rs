@@ -25,7 +25,7 @@ pub(crate) struct NetworkKeys {
     /// Example: --rate 10Mbit/s
     #[arg(long)]
     rate: Option<String>,
-    /// Queue before the rate: a duration, a size, packets, or bandwidth-delay products
+    /// Size of the link's queue: a duration, a size, packets, or bandwidth-delay products
     ///
     /// Example: --queue 100ms
     #[arg(long)]

@@ -5,25 +5,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use drive::{Adapter, Authority, RunningServer, Servers, StartSpec, Support};
+use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
 use lab::Node;
 use model::tunable::NO_SETTINGS;
 use model::{Outcome, Page, Pins, Variant};
 
 use crate::commands::serve::all_pages;
-use crate::exit::UsageError;
-
-/// The suffix of the name of a node's IPv6 address.
-pub(crate) const V6_SUFFIX: &str = "-v6";
-
-/// A server to start: `--serve [NODE=]SERVER`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerChoice {
-    /// The node that it runs in.
-    pub(crate) node: String,
-    /// Its description's name.
-    pub(crate) server: String,
-}
+use crate::server_choice::V6_SUFFIX;
 
 /// What the servers of a lab share.
 pub(crate) struct ServerSetup {
@@ -36,24 +24,6 @@ pub(crate) struct ServerSetup {
     tool: PathBuf,
     pins: Pins,
     seed: u64,
-}
-
-impl ServerChoice {
-    /// Reads `SERVER` or `NODE=SERVER` and finds the description.
-    ///
-    /// # Errors
-    /// There is no such server, or its description is wrong.
-    pub(crate) fn read(text: &str) -> Result<(ServerChoice, Adapter)> {
-        let (node, server) = text.split_once('=').unwrap_or(("server", text));
-        let adapter = Servers::find(server).map_err(|error| match error {
-            drive::DescriptionError::Unknown { name, known, .. } => anyhow::Error::from(UsageError(format!(
-                "--serve: {}",
-                model::named::unknown(&name, "a server", &known)
-            ))),
-            other => other.into(),
-        })?;
-        Ok((ServerChoice { node: node.to_owned(), server: server.to_owned() }, adapter))
-    }
 }
 
 impl ServerSetup {
@@ -136,19 +106,4 @@ pub(crate) fn addresses_of(server: &RunningServer<'_>) -> Vec<String> {
             ))
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_named_with_or_without_its_node() {
-        let read = |text: &str| ServerChoice::read(text).map(|(choice, _)| (choice.node, choice.server));
-        assert_eq!(read("origin").unwrap(), ("server".to_owned(), "origin".to_owned()));
-        assert_eq!(read("proxy=nginx").unwrap(), ("proxy".to_owned(), "nginx".to_owned()));
-        let error = read("orign").unwrap_err();
-        assert!(error.is::<UsageError>(), "{error}");
-        assert!(error.to_string().contains("did you mean `origin`?"), "{error}");
-    }
 }

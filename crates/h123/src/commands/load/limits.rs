@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use anyhow::{Context, Result};
 use model::Shortfall;
 use model::assignment::Assignment;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::UsageError;
 
@@ -34,7 +33,13 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
         check_ports(ports, connections, &remotes, sources, first.target.variant.is_quic())?;
     }
     let needed = connections * remotes.len() as u64 + OTHER_FILES;
-    raise_files(needed)
+    lab::raise_open_files(needed).map_err(|hard| {
+        UsageError(format!(
+            "the test needs {needed} open files, but the limit is {hard}; raise it (`ulimit -n {needed}` as root, \
+             LimitNOFILE= of a systemd unit, /etc/security/limits.conf), or use fewer --connections"
+        ))
+        .into()
+    })
 }
 
 /// The socket buffers for which the kernel grants less than a connection requests.
@@ -99,25 +104,6 @@ fn check_ports(
         }
     }
     Ok(())
-}
-
-/// Raises the soft limit of open files up to the hard limit.
-fn raise_files(needed: u64) -> Result<()> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // `None` is no limit.
-    let (Some(soft), hard) = (current, maximum.unwrap_or(u64::MAX)) else { return Ok(()) };
-    if soft >= needed {
-        return Ok(());
-    }
-    let raised = Rlimit { current: Some(needed.min(hard)), maximum };
-    if needed <= hard && setrlimit(Resource::Nofile, raised).is_ok() {
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "the test needs {needed} open files, but the limit is {hard}; raise it (`ulimit -n {needed}` as root, \
-         LimitNOFILE= of a systemd unit, /etc/security/limits.conf), or use fewer --connections"
-    ))
-    .into())
 }
 
 #[cfg(test)]

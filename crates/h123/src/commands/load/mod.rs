@@ -22,8 +22,9 @@ use crate::connect::tls_options::TlsArgs;
 use crate::exit::Exit;
 use crate::terminal::note;
 
-/// Load a server in a closed loop (each stream sends its next request after the last response) or in an open
-/// loop (--rate, --stages, --script: requests have times at which they are due, and latency counts from then)
+/// Load-test a server in a closed loop (each stream sends its next request after the last response) or in an
+/// open loop (--rate, --stages, --script: requests have times at which they are due, and latency counts from
+/// then)
 #[derive(Args, Debug)]
 #[command(after_help = "Examples, with `h123 serve` running:
   h123 load http://127.0.0.1:8080/ -c 10 -d 5s
@@ -53,6 +54,8 @@ use crate::terminal::note;
   h123 load https://127.0.0.1:8084/ --variant h3 -d 10s --migrate-at 5s --migrate-to 127.0.0.2 -k
   SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8081/ -n 100 -k
 
+h123 reads at most 64 MiB of each text file (--urls, --script, --cacert, --cert, --key) and 256 MiB of all bodies. \
+A pipe must have a writer within 3 s and send something every 60 s.
 {random:1-7000} in a URL becomes a random number in every request.
 The environment variable SSLKEYLOGFILE names a file to which TLS and QUIC secrets are appended. QLOGDIR names a folder for qlog \
 of the first 256 QUIC connections of each thread.

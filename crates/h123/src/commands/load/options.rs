@@ -153,14 +153,14 @@ pub(crate) struct ConnectionArgs {
     /// Example: --requests-per-connection 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests_per_connection: Option<u64>,
-    /// A connection that is not ready after this long, TLS or QUIC included, has failed; none: only the
-    /// system's limit
+    /// Fail connections that are not ready after this long, including TLS or QUIC; none: only the system's
+    /// limit
     ///
     /// Example: --connect-timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "10s")]
     pub(crate) connect_timeout: Limit,
-    /// A request without a complete response this long after it was sent has failed; none: wait until the
-    /// test ends
+    /// Fail requests without a complete response this long after they were sent; none: wait until the test
+    /// ends
     ///
     /// Example: --timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "60s")]

@@ -1,11 +1,13 @@
 //! From the options of `h123 load` to one assignment for each thread.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use drive::input::read_bytes;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
@@ -18,13 +20,15 @@ use workload::urls::Pattern;
 
 use super::LoadArgs;
 use crate::connect::places::Places;
-use crate::connect::target::{Url, variant_for};
+use crate::connect::target::{Url, read_option, variant_for};
 use crate::exit::UsageError;
 
 /// The duration of a load test that no option ends.
 const DEFAULT_DURATION_NS: u64 = 10 * units::NANOS_PER_S;
 /// How long to wait for the last responses.
 const GRACE_NS: u64 = 30 * units::NANOS_PER_S;
+/// The most bytes of all bodies of one test; all threads share them.
+const MOST_BODY_BYTES: u64 = 256 << 20;
 /// The most hosts of one test.
 const MOST_HOSTS: usize = 1000;
 
@@ -97,11 +101,17 @@ fn check(args: &LoadArgs) -> Result<(), UsageError> {
     }
 }
 
+/// A body as the command line or a list of URLs gives it.
+enum WrittenBody {
+    Text(String),
+    File(String),
+}
+
 /// The URLs of a test, from the command line or from a file.
 struct UrlList {
     urls: Vec<Url>,
     methods: Vec<Option<String>>,
-    bodies: Vec<Option<Body>>,
+    bodies: Vec<Option<WrittenBody>>,
     script: Vec<ScriptEntry>,
 }
 
@@ -113,14 +123,14 @@ impl UrlList {
         if let Some(path) = &args.load.script {
             list.read_script(path, base.as_ref())?;
         } else if let Some(path) = &args.requesting.urls {
-            let text = read(path, "--urls")?;
+            let text = read_option("--urls", path)?;
             let at = |error: String| UsageError(format!("--urls {}: {error}", path.display()));
             for entry in url_list::parse(&text).map_err(|error| at(error.to_string()))? {
                 list.urls.push(absolute(entry.url, base.as_ref()).map_err(|error| at(format!("{error}")))?);
                 list.methods.push(entry.method.map(str::to_owned));
                 list.bodies.push(entry.body.map(|body| match body {
-                    url_list::Body::Text(text) => Body::Text(text.to_owned()),
-                    url_list::Body::File(file) => Body::File(file.to_owned()),
+                    url_list::Body::Text(text) => WrittenBody::Text(text.to_owned()),
+                    url_list::Body::File(file) => WrittenBody::File(file.to_owned()),
                 }));
             }
         } else if let Some(base) = base {
@@ -140,7 +150,7 @@ impl UrlList {
     }
 
     fn read_script(&mut self, path: &Path, base: Option<&Url>) -> Result<()> {
-        let text = read(path, "--script")?;
+        let text = read_option("--script", path)?;
         let at = |error: String| UsageError(format!("--script {}: {error}", path.display()));
         let mut known: HashMap<&str, u32> = HashMap::new();
         for line in timing_script::parse(&text).map_err(|error| at(error.to_string()))? {
@@ -159,9 +169,45 @@ impl UrlList {
     }
 }
 
-fn read(path: &Path, option: &str) -> Result<String> {
-    let text = std::fs::read_to_string(path);
-    Ok(text.map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))?)
+/// The bodies of a test; each file is read once.
+#[derive(Default)]
+struct Bodies {
+    bodies: Vec<Body>,
+    files: HashMap<String, u32>,
+    /// The bytes of all files.
+    bytes: u64,
+}
+
+impl Bodies {
+    fn add(&mut self, written: &WrittenBody) -> Result<u32> {
+        let bytes = match written {
+            WrittenBody::Text(text) => text.clone().into_bytes(),
+            WrittenBody::File(path) => match self.files.get(path) {
+                Some(known) => return Ok(*known),
+                None => self.read(path)?,
+            },
+        };
+        self.bodies.push(Body::from(bytes));
+        let number = u32::try_from(self.bodies.len() - 1)?;
+        if let WrittenBody::File(path) = written {
+            self.files.insert(path.clone(), number);
+        }
+        Ok(number)
+    }
+
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, UsageError> {
+        let most = MOST_BODY_BYTES - self.bytes;
+        let bytes = read_bytes(Path::new(path), most).map_err(|error| {
+            UsageError(if error.kind() == ErrorKind::FileTooLarge {
+                let most = MOST_BODY_BYTES >> 20;
+                format!("with the body {path}, the bodies of this test have more than {most} MiB; use smaller files")
+            } else {
+                format!("cannot read the body {path}: {error}")
+            })
+        })?;
+        self.bytes += bytes.len() as u64;
+        Ok(bytes)
+    }
 }
 
 /// A URL of a list; a path without a host is relative to the URL of the command line.
@@ -237,23 +283,16 @@ fn options(
     target_of: &[u16],
 ) -> Result<Options> {
     let (load, connecting) = (&args.load, &args.connecting);
-    let mut bodies = Vec::new();
-    let mut add = |body: &Body| -> Result<u32> {
-        if let Body::File(path) = body {
-            let opened = std::fs::File::open(path);
-            opened.map_err(|error| UsageError(format!("cannot read the body {path}: {error}")))?;
-        }
-        bodies.push(body.clone());
-        Ok(u32::try_from(bodies.len() - 1)?)
-    };
+    let mut bodies = Bodies::default();
     let data = args.requesting.data.as_deref().map(|data| match data.strip_prefix('@') {
-        Some(path) => Body::File(path.to_owned()),
-        None => Body::Text(data.to_owned()),
+        Some(path) => WrittenBody::File(path.to_owned()),
+        None => WrittenBody::Text(data.to_owned()),
     });
-    let body = data.as_ref().map(&mut add).transpose()?;
+    let body = data.map(|body| bodies.add(&body)).transpose()?;
     let mut paths = Vec::with_capacity(target_of.len());
     for (index, target) in target_of.iter().enumerate() {
-        let own = list.bodies.get(index).and_then(Option::as_ref).map(&mut add).transpose()?;
+        let own = list.bodies.get(index).and_then(Option::as_ref);
+        let own = own.map(|body| bodies.add(body)).transpose()?;
         let method = list.methods.get(index).cloned().flatten();
         paths.push(PathOptions { target: *target, method, body: own });
     }
@@ -262,7 +301,7 @@ fn options(
         paths: if paths.iter().all(|path| *path == PathOptions::default()) { Vec::new() } else { paths },
         method: args.requesting.method.as_deref().map(method).transpose()?,
         fields: fields(&args.requesting.headers)?,
-        bodies,
+        bodies: bodies.bodies,
         body,
         random_order: args.requesting.random,
         request_ids: false,

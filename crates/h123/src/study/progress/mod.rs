@@ -52,7 +52,7 @@ impl Mode {
 pub(crate) struct Progress {
     mode: Mode,
     state: Arc<Mutex<State>>,
-    /// The runs of this process, for the validity of their cells.
+    /// All runs, for the validity of their cells.
     runs: BTreeMap<u32, Vec<RunSummary>>,
     last_line: Instant,
     /// The thread that draws the table, and the channel that stops it.
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl Progress {
-    /// Starts the display of a study, some of whose runs are `stored` already.
+    /// The display of a study, some of whose runs are `stored` already.
     pub(crate) fn new(plan: &Plan, stored: &BTreeSet<u32>, quiet: bool) -> Self {
         let left = || plan.least_runs().iter().filter(|run| !stored.contains(&run.run));
         let expected_ns = left().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
@@ -83,9 +83,36 @@ impl Progress {
             running: None,
         };
         let (mode, state) = (Mode::of_this_process(quiet), Arc::new(Mutex::new(state)));
-        let drawing =
-            (mode == Mode::Table && expected_ns > 0).then(|| draw_until_stopped(Arc::clone(&state)));
-        Progress { mode, state, runs: BTreeMap::new(), last_line: now, drawing }
+        Progress { mode, state, runs: BTreeMap::new(), last_line: now, drawing: None }
+    }
+
+    /// Draws the table from now on, if there is one.
+    pub(crate) fn show(&mut self) {
+        let has_runs = locked(&self.state).total_expected_ns > 0;
+        if self.mode == Mode::Table && has_runs {
+            self.drawing = Some(draw_until_stopped(Arc::clone(&self.state)));
+        }
+    }
+
+    /// Whether it is shown. Otherwise nothing is analysed for it.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.mode != Mode::Nowhere
+    }
+
+    /// Adds the runs of an earlier process, so that the numbers of failed and invalid runs are those of all
+    /// runs.
+    pub(crate) fn restore(&mut self, plan: &Plan, runs: Vec<RunSummary>, networks: &[NetworkCalibration]) {
+        let summary = analysis::analyse(plan, &runs, networks);
+        let rows = &mut locked(&self.state).table.cells;
+        for (row, cell) in rows.iter_mut().zip(&summary.cells) {
+            row.invalid = invalid_runs(cell);
+        }
+        for run in runs {
+            if let Some(row) = rows.get_mut(run.cell as usize) {
+                count(row, &run.outcome);
+            }
+            self.runs.entry(run.cell).or_default().push(run);
+        }
     }
 
     /// Adds a block of runs to the expected ones.
@@ -109,14 +136,14 @@ impl Progress {
     pub(crate) fn end(&mut self, plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) {
         let expected_ns = plan.cells.get(record.cell as usize).map_or(0, |cell| cell.expected_run_ns);
         // The analysis takes time, so it runs between runs and only for a visible display.
-        let last_run =
-            (self.mode != Mode::Nowhere).then(|| LastRun::of(plan, record, &mut self.runs, networks));
+        let last_run = self.is_visible().then(|| LastRun::of(plan, record, &mut self.runs, networks));
         let mut state = locked(&self.state);
         state.done_expected_ns = state.done_expected_ns.saturating_add(expected_ns);
         (state.running, state.table.running) = (None, None);
         state.table.done += 1;
         if let Some(cell) = state.table.cells.get_mut(record.cell as usize) {
-            count(cell, record);
+            cell.done += 1;
+            count(cell, &record.outcome);
         }
         if let Some(last_run) = last_run {
             last_run.show(record.cell, &mut state.table.cells);
@@ -222,7 +249,7 @@ impl LastRun {
         let summary = analysis::analyse(plan, &last, networks);
         let cell = summary.cells.iter().find(|cell| cell.cell == record.cell);
         let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
-        let value = metric.map(|metric| report::format_value(&metric.unit, metric.median.value));
+        let value = metric.map(|metric| report::format_value(&metric.unit, metric.compared().value));
         runs.entry(record.cell).or_default().extend(last);
         LastRun { invalid: invalid_cells(plan, record.cell, runs, networks), value, rate: rate(record) }
     }
@@ -259,12 +286,14 @@ fn invalid_cells(
     for run in moved {
         runs.entry(run.cell).or_default().push(run);
     }
-    let count = |cell: &CellSummary| match cell.status {
-        CellStatus::Invalid => (cell.cell, cell.runs_ok as usize),
-        _ => (cell.cell, 0),
-    };
+    let count = |cell: &CellSummary| (cell.cell, invalid_runs(cell));
     let is_shown = |cell: &&CellSummary| concerned.iter().any(|shown| shown.cell == cell.cell);
     summary.cells.iter().filter(is_shown).map(count).collect()
+}
+
+/// The number of runs of an invalid cell; 0 of any other.
+fn invalid_runs(cell: &CellSummary) -> usize {
+    if cell.status == CellStatus::Invalid { cell.runs_ok as usize } else { 0 }
 }
 
 /// Successful requests per second while the run measured.
@@ -281,9 +310,8 @@ fn rate(record: &RunRecord) -> Option<String> {
         .then(|| format!("last run {} requests/s", model::units::three_digits(float(count) / seconds)))
 }
 
-fn count(cell: &mut CellRow, record: &RunRecord) {
-    cell.done += 1;
-    match &record.outcome {
+fn count(cell: &mut CellRow, outcome: &Outcome) {
+    match outcome {
         Outcome::Unsupported(_) => cell.unsupported += 1,
         Outcome::Failed(_) => cell.failed += 1,
         Outcome::Ok => {}

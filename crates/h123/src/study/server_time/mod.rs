@@ -10,6 +10,7 @@ use lab::{Lab, LabError, Observation};
 use model::plan::Cell;
 use model::record::{RunRecord, ServerRequest, TimeSource};
 use model::sample::{RequestName, Sample};
+use model::units::counted;
 use model::{HttpVersion, Variant};
 use workload::formats::access_log::{Log, LogLine};
 
@@ -130,18 +131,19 @@ fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
 /// Why a log, or the packets in its place, are incomplete.
 fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
     if let Some(first) = &log.first_fault {
-        return Some(format!("{} lines of the log of {name} were not read; {first}", log.unreadable));
+        let lines = counted(log.unreadable, "line");
+        return Some(format!("the log of {name} has {lines} that cannot be read; {first}"));
     }
     if log.beyond > 0 {
-        return Some(format!("the log of {name} has {} lines too many", log.beyond));
+        return Some(format!("the log of {name} has {} too many", counted(log.beyond, "line")));
     }
     if missed > 0 {
-        return Some(format!(
-            "{missed} packets of {name} exceeded the buffer; later requests have the log's time"
-        ));
+        let packets = counted(missed, "packet");
+        return Some(format!("{packets} of {name} exceeded the buffer; later requests have the log's time"));
     }
     let is_anonymous = log.lines.is_empty() && log.unrelated > 0;
-    is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.unrelated))
+    let lines = counted(log.unrelated, "line");
+    is_anonymous.then(|| format!("the log of {name} has {lines} without a request's id, and no other"))
 }
 
 /// Replaces the log's times by those of the packets where packets show them.

@@ -23,7 +23,7 @@ pub(super) const JITTER_KEYS: &[Key] = keys! {
     "order", "text", "`\"kept\"`", r#""free""#,
         "`kept`: packets stay in order. `free`: each packet draws its own delay and may overtake others.";
     "correlation", "duration or share", "10 times the spread, 100 for `pareto`; `\"0%\"` with `free`", r#""200ms""#,
-        "With `kept` the duration after which the delay is independent; with `free` the correlation of successive draws.";
+        "With `kept` half the time after which the delay is independent of its past; with `free` the correlation of successive draws.";
 };
 pub(super) const RATE_KEYS: &[Key] = keys! {
     "mean", "rate", "required with `steps` or `drift`", r#""20Mbit/s""#, "The mean of a varying rate.";
@@ -67,7 +67,7 @@ pub(super) const UDP_KEYS: &[Key] = keys! {
 };
 pub(super) const REORDER_KEYS: &[Key] = keys! {
     "share", "share", "`\"100%\"`", r#""25%""#, "Probability that a candidate skips the delay.";
-    "gap", "whole number", "`1`", "5", "Every packet of this number is a candidate; 1 to 1000000.";
+    "gap", "whole number", "`1`", "5", "The first candidate is this many packets after the last reordered one; 1 to 1 000 000.";
 };
 pub(super) const OUTAGES_KEYS: &[Key] = keys! {
     "every", "duration", "required", r#""15s""#, "The period.";

@@ -28,7 +28,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<(&'static str, String)> {
         let bytes = format_bytes(float(sums.pushed_bytes));
         let broken = match sums.pushed_broken {
             0 => String::new(),
-            broken => format!(" · {broken} promised and not whole"),
+            broken => format!(" · {broken} promised but incomplete"),
         };
         lines.push(("pushed", format!("{}, {bytes} of bodies{broken}", counted(sums.pushed, "response"))));
     }

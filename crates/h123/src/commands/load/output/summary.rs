@@ -227,10 +227,7 @@ impl Summary {
         }
         let ended_ns = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
         // Throughput leaves out the time in which all threads stood still.
-        let stood_still = |client: &ClientReport| {
-            client.suspended.total_ns.saturating_sub(client.warmup.unwrap_or_default().suspended_ns)
-        };
-        let gap_ns = reports.iter().map(|report| stood_still(&report.client)).min().unwrap_or(0);
+        let gap_ns = reports.iter().map(|report| report.client.stood_still_ns()).min().unwrap_or(0);
         let lasted_ns = ended_ns.saturating_sub(first_intended_ns).saturating_sub(gap_ns);
         summary.duration_ns = match summary.setup.schedule_ns {
             None => lasted_ns,

@@ -80,7 +80,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[ThresholdResult], style: S
         out.paint(RED, &text);
     }
     for result in thresholds {
-        let (colour, word) = if result.is_failed { (RED, "failed") } else { (PLAIN, "kept") };
+        let (colour, word) = if result.is_failed { (RED, "failed") } else { (PLAIN, "passed") };
         out.paint(colour, &format!("fail-if      {}: {word}, {}", result.text, result.measured()));
     }
     for warning in warnings(summary) {

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use path::{Cause, Frame, Lost};
 
-use super::pcapng::{self, Heading, Packet};
 use crate::clock::WallClock;
 use crate::error::{LabError, Step};
+use crate::pcapng::{self, Heading, Packet};
 use crate::thread::Thread;
 
 const THREAD: &str = "capture";
