@@ -73,7 +73,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         baseline: plan.baseline.clone(),
         margin_share: plan.margin_share,
         runs_planned: number::small(planned(plan, runs)),
-        runs_stored: number::small(runs.len()),
+        runs_stored: number::small(runs.iter().filter(|run| run.is_first_of_run()).count()),
         measured: measured(runs),
         repetition: repetition::progress(plan, runs),
         networks: networks.to_vec(),
@@ -108,7 +108,7 @@ fn planned(plan: &Plan, runs: &[RunSummary]) -> usize {
         return plan.runs.len();
     }
     let begun = runs.iter().map(|run| run.block + 1).max().unwrap_or(0).max(plan.runs_per_cell);
-    (begun as usize * plan.cells.len()).min(plan.runs.len())
+    (begun as usize * plan.runs_per_block()).min(plan.runs.len())
 }
 
 /// A cell's values, before its checks.
@@ -175,9 +175,7 @@ fn not_reported(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String
     let not_reported = ok.iter().flat_map(|run| &run.groups).flat_map(|facts| &facts.not_reported);
     let is_asked = |about: &str| {
         let metric = crate::metrics::find(about);
-        metric.is_some_and(|metric| {
-            cell.clients.iter().any(|group| metric.is_about(&plan.workload_of(group).workload))
-        })
+        metric.is_some_and(|metric| metric.is_about(&plan.workload_of(&cell.group).workload))
     };
     let parts = not_reported.map(|entry| split_not_reported(entry));
     parts

@@ -262,8 +262,8 @@ impl<'a> Side<'a> {
 
     /// The facts of each client group in each stored run.
     fn facts(&self) -> impl Iterator<Item = (&'a ClientGroup, &'a GroupFacts)> + '_ {
-        let groups = &self.cell.clients;
-        self.stored.iter().copied().flat_map(move |run| groups.iter().zip(&run.groups))
+        let group = &self.cell.group;
+        self.stored.iter().copied().flat_map(move |run| std::iter::once(group).zip(&run.groups))
     }
 
     /// The sum of a count over these facts.

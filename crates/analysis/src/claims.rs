@@ -393,7 +393,7 @@ mod tests {
         let found = result(wire, ClaimTest::Impaired);
         assert_eq!(found.result, ClaimOutcome::Refuted, "{found:?}");
         let mut unseen = Bench::page(&[Variant::H1]);
-        unseen.records.iter_mut().for_each(|record| record.calibration = None);
+        unseen.records.iter_mut().for_each(|record| record.round_trips.clear());
         assert_eq!(result(unseen, ClaimTest::Impaired).result, ClaimOutcome::NotShown);
     }
 

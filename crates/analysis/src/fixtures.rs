@@ -7,7 +7,9 @@ use model::network::{Direction, LinkRate, Network};
 use model::number;
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
-use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
+use model::plan::{
+    Cell, ClientGroup, GroupEnd, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain,
+};
 use model::player::{Player, PlayerEvent, PlayerEventKind, Rule};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
@@ -141,8 +143,8 @@ impl Bench {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let runs: Vec<RunSummary> =
-            self.records.iter().map(|record| RunSummary::of(&self.plan, record)).collect();
+        let of_run = |record| RunSummary::all_of(&self.plan, record);
+        let runs: Vec<RunSummary> = self.records.iter().flat_map(of_run).collect();
         analyse(&self.plan, &runs, &self.networks)
     }
 
@@ -163,7 +165,7 @@ impl Bench {
                 connection.opened_ns /= 200;
                 connection.ready_ns = connection.ready_ns.map(|ns| ns / 200);
             }
-            if let Some(calibration) = &mut record.calibration {
+            for calibration in &mut record.round_trips {
                 calibration.expected_rtt_ns = 300_000;
                 calibration.rtt_ns.iter_mut().filter(|ns| **ns > MS).for_each(|ns| *ns = 350_000);
             }
@@ -259,6 +261,13 @@ pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>) -> Network {
     }
 }
 
+/// The summary of a run of one client group.
+pub(crate) fn summary_of(plan: &Plan, record: &RunRecord) -> RunSummary {
+    let mut all = RunSummary::all_of(plan, record);
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
 fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
     let level = |variant: &Variant| Level { factor: "variant".to_owned(), value: variant.to_string() };
     let network_level = Level { factor: "network".to_owned(), value: "n".to_owned() };
@@ -271,16 +280,18 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             levels: vec![level(variant), network_level.clone()],
             network: 0,
             backend: Backend::default(),
-            clients: vec![ClientGroup {
+            group: ClientGroup {
                 group: 0,
                 client: model::external::OWN_CLIENT.to_owned(),
                 node: "client".to_owned(),
                 variant: *variant,
                 workload: 0,
-                chain: 0,
+                name: String::new(),
                 clients: 1,
-            }],
-            chains: vec![ServerChain::alone("server", "origin")],
+                end: GroupEnd::Done,
+                is_background: false,
+            },
+            chain: ServerChain::alone("server", "origin"),
             expected_run_ns: 1000 * MS,
             run_limit_ns: 10_000 * MS,
             unsupported: None,
@@ -326,7 +337,7 @@ fn noisy(value_ns: u64, run: u32) -> u64 {
 }
 
 fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
-    let variant = plan.cells[run.cell as usize].clients[0].variant;
+    let variant = plan.cells[run.cell as usize].group.variant;
     let handshake_ns = noisy(160 * MS * u64::from(handshake_round_trips(variant, &plan.pins)), run.run);
     let round_trip_ns = noisy(160 * MS, run.run);
     let (rows, finished_ns) = match &plan.workloads[0].workload {
@@ -388,11 +399,12 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         server_requests: Vec::new(),
         readings: Vec::new(),
         links: vec![link],
-        calibration: Some(Calibration {
+        round_trips: vec![Calibration {
+            group: 0,
             expected_rtt_ns: 150 * MS,
             rtt_ns: vec![150 * MS + 100_000; 5],
             sent: 5,
-        }),
+        }],
     }
 }
 

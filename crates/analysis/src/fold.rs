@@ -1,11 +1,12 @@
 //! The summary of a run, row by row. Rows are not kept, so a run may have millions.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use model::assignment::ClientReport;
 use model::external::ExternalReport;
 use model::number;
-use model::plan::{Cell, ClientGroup, Plan};
+use model::plan::{Cell, Plan};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::workload::{Workload, WorkloadKind};
@@ -24,17 +25,16 @@ const TCP_HEADER_BYTES: u32 = 40 + 32;
 /// Hundreds of runs with millions of URLs would not fit into memory: of more URLs only the number is kept.
 const MOST_URLS: usize = 20_000;
 
-/// A run whose rows are being added.
+/// A run whose rows are being added, for each cell that it measures.
 pub struct RunFold<'a> {
-    record: &'a RunRecord,
-    cell: Option<&'a Cell>,
     at_server: ServerTimes<'a>,
-    groups: Vec<GroupFold<'a>>,
+    /// In the order of the client groups.
+    cells: Vec<CellFold<'a>>,
 }
 
 impl RunSummary {
-    /// The summary of one run, whose record holds all its rows.
-    pub fn of(plan: &Plan, record: &RunRecord) -> RunSummary {
+    /// The summaries of one run, whose record holds all its rows: one for each cell that it measures.
+    pub fn all_of(plan: &Plan, record: &RunRecord) -> Vec<RunSummary> {
         let mut fold = RunFold::new(plan, record);
         record.samples.iter().for_each(|sample| fold.push(sample));
         fold.finish()
@@ -44,23 +44,41 @@ impl RunSummary {
 impl<'a> RunFold<'a> {
     /// Starts with everything of a run except its rows of requests.
     pub fn new(plan: &'a Plan, record: &'a RunRecord) -> RunFold<'a> {
-        let cell = plan.cells.get(record.cell as usize);
-        let groups = cell.map_or(&[][..], |cell| &cell.clients);
-        let groups =
-            groups.iter().enumerate().map(|(place, group)| GroupFold::new(plan, record, group, place));
-        RunFold { record, cell, at_server: ServerTimes::of(record), groups: groups.collect() }
+        let cells = plan.cells_of_run(record.cell).iter().map(|cell| CellFold::new(plan, record, cell));
+        RunFold { at_server: ServerTimes::of(record), cells: cells.collect() }
     }
 
     /// Adds a row.
     pub fn push(&mut self, sample: &Sample) {
-        if let Some(group) = self.groups.iter_mut().find(|group| group.facts.group == sample.group) {
-            group.push(sample, &self.at_server);
+        if let Some(cell) = self.cells.get_mut(usize::from(sample.group)) {
+            cell.group.push(sample, &self.at_server);
         }
     }
 
-    /// The summary. Only successful runs have metrics, and warm-up rows do not count.
-    pub fn finish(mut self) -> RunSummary {
+    /// The summaries, one for each cell. Only successful runs have metrics, and warm-up rows do not count.
+    pub fn finish(self) -> Vec<RunSummary> {
+        self.cells.into_iter().map(CellFold::finish).collect()
+    }
+}
+
+/// A run as one of its cells sees it.
+struct CellFold<'a> {
+    record: &'a RunRecord,
+    cell: &'a Cell,
+    group: GroupFold<'a>,
+    /// The places of its servers among those of the run.
+    servers: Range<usize>,
+}
+
+impl<'a> CellFold<'a> {
+    fn new(plan: &'a Plan, record: &'a RunRecord, cell: &'a Cell) -> CellFold<'a> {
+        CellFold { record, cell, group: GroupFold::new(plan, record, cell), servers: plan.servers_of(cell) }
+    }
+
+    fn finish(mut self) -> RunSummary {
         let record = self.record;
+        let number = self.cell.group.group;
+        let servers = record.servers.get(self.servers.clone()).unwrap_or_default();
         let (mut metrics, mut shares) = (BTreeMap::new(), BTreeMap::new());
         if record.outcome.is_ok() {
             for metric in METRICS.iter() {
@@ -73,51 +91,50 @@ impl<'a> RunFold<'a> {
         }
         RunSummary {
             run: record.run,
-            cell: record.cell,
+            cell: self.cell.cell,
             block: record.block,
             began_unix_ns: record.began_unix_ns,
             took_ns: record.took_ns,
             outcome: record.outcome.clone(),
             metrics,
             shares,
-            groups: self.groups.into_iter().map(GroupFold::finish).collect(),
+            groups: vec![self.group.finish()],
             links: record.links.clone(),
-            server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
-            server_cpu_ns: record
-                .servers
+            server_run_queue_ns: servers.iter().map(|server| server.run_queue_ns).sum(),
+            server_cpu_ns: servers
                 .iter()
                 .map(|server| server.cpu_user_ns.saturating_add(server.cpu_system_ns))
                 .collect(),
-            server_was_killed: record.servers.iter().any(|server| server.was_killed),
-            sends: record.servers.first().map(|server| server.sends.clone()).unwrap_or_default(),
-            log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
-            monitor: MonitorFacts::of(record, self.cell),
-            calibration: record.calibration.clone(),
+            server_was_killed: servers.iter().any(|server| server.was_killed),
+            sends: servers.first().map(|server| server.sends.clone()).unwrap_or_default(),
+            log_fault: servers.iter().find_map(|server| server.log_fault.clone()),
+            monitor: MonitorFacts::of(record, Some(self.cell)),
+            calibration: record.round_trips.iter().find(|of| of.group == number).cloned(),
             lost: Vec::new(),
         }
     }
 
     fn values_of(&mut self, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
         let nothing = (Distribution::default(), None);
-        let (record, cell) = (self.record, self.cell);
-        let mut view = View { record, cell, totals: Totals::default(), rows: 0, groups: Vec::new() };
-        for group in self.groups.iter().filter(|group| metric.is_about(group.workload)) {
-            view.totals.merge(&group.totals);
-            view.rows += group.facts.rows;
-            view.groups.push(group.facts.group);
+        if !metric.is_about(self.group.workload) {
+            return nothing;
         }
-        if view.groups.is_empty()
-            || view.external().any(|report| report.reason_not_reported(metric.name).is_some())
-        {
+        let group = &mut self.group;
+        let view = View {
+            record: self.record,
+            cell: Some(self.cell),
+            totals: group.totals.clone(),
+            rows: group.facts.rows,
+            groups: vec![group.facts.group],
+        };
+        if view.external().any(|report| report.reason_not_reported(metric.name).is_some()) {
             return nothing;
         }
         match metric.values {
             Values::Request(_) | Values::AtServer(_) => {
                 let mut values = DistributionBuilder::default();
-                for group in &mut self.groups {
-                    for (_, own) in group.requests.iter_mut().filter(|(known, _)| known.name == metric.name) {
-                        values.add(&std::mem::take(own).finish());
-                    }
+                for (_, own) in group.requests.iter_mut().filter(|(known, _)| known.name == metric.name) {
+                    values.add(&std::mem::take(own).finish());
                 }
                 for (ns, count) in metric.external.iter().flat_map(|times| view.external().flat_map(times)) {
                     values.push_times(number::float(ns), count);
@@ -151,13 +168,14 @@ struct GroupFold<'a> {
 }
 
 impl<'a> GroupFold<'a> {
-    fn new(plan: &'a Plan, record: &'a RunRecord, group: &ClientGroup, place: usize) -> GroupFold<'a> {
+    fn new(plan: &'a Plan, record: &'a RunRecord, cell: &Cell) -> GroupFold<'a> {
+        let group = &cell.group;
         let workload = &plan.workload_of(group).workload;
-        let client = record.clients.get(place);
+        let client = record.clients.iter().find(|client| client.group == group.group);
         let is_per_request = |metric: &&Metric| {
             record.outcome.is_ok() && metric.is_about(workload) && metric.values.is_per_request()
         };
-        let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
+        let pins = plan.pins_of(cell);
         let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
         let window_bytes = u64::from(pins.initial_window_packets) * u64::from(segment_bytes);
         let waits_alone = !group.variant.is_quic() && workload.streams() == Some(1);

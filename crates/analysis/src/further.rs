@@ -66,15 +66,15 @@ pub fn further_runs_of_all(plan: &Plan, summary: &Summary) -> Option<FurtherRuns
     wanted.filter(|further| further.runs <= MOST_FURTHER).max_by_key(|further| further.runs)
 }
 
-/// The time of one run of each cell.
+/// The time of one block.
 fn block_ns(plan: &Plan, summary: &Summary) -> u64 {
-    let expected_ns = plan.cells.iter().map(|cell| cell.expected_run_ns).sum();
+    let expected_ns = plan.run_cells().map(|cell| plan.expected_run_ns(cell.cell)).sum();
     let (Some(measured), stored) = (summary.measured, u64::from(summary.runs_stored)) else {
         return expected_ns;
     };
     let took_ns = measured.ended_unix_ns.saturating_sub(measured.began_unix_ns);
-    let cells = plan.cells.len() as u64;
-    let paced_ns = took_ns.checked_div(stored).unwrap_or(0).saturating_mul(cells);
+    let runs = plan.runs_per_block() as u64;
+    let paced_ns = took_ns.checked_div(stored).unwrap_or(0).saturating_mul(runs);
     // A study that was resumed on another day has no pace.
     let is_plausible = float(paced_ns) < 5.0 * float(expected_ns.max(1));
     if paced_ns > 0 && is_plausible { paced_ns } else { expected_ns }

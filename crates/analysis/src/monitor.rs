@@ -126,8 +126,7 @@ fn most_of_a_node(record: &RunRecord, is_wanted: impl Fn(&Reading) -> bool) -> u
 
 /// The peak number of ports in use in a client's node: ESTABLISHED and TIME-WAIT of the same round.
 fn client_ports(record: &RunRecord, cell: Option<&Cell>) -> u64 {
-    let nodes: BTreeSet<&str> =
-        cell.iter().flat_map(|cell| &cell.clients).map(|group| group.node.as_str()).collect();
+    let nodes: BTreeSet<&str> = cell.iter().map(|cell| cell.group.node.as_str()).collect();
     let mut rounds: BTreeMap<(&str, u64), u64> = BTreeMap::new();
     for reading in &record.readings {
         let holds_a_port = matches!(reading.quantity, Quantity::Established | Quantity::TimeWait);

@@ -44,13 +44,13 @@ mod tests {
     use model::variant::Variant;
 
     use super::*;
-    use crate::fixtures::Bench;
+    use crate::fixtures::{Bench, summary_of};
 
     #[test]
     fn requests_are_pooled_over_runs_and_runs_have_one_value_each() {
         let bench = Bench::page(&[Variant::H1s, Variant::H2]);
         let runs: Vec<RunSummary> =
-            bench.records.iter().rev().map(|record| RunSummary::of(&bench.plan, record)).collect();
+            bench.records.iter().rev().map(|record| summary_of(&bench.plan, record)).collect();
         for (metric, each) in [("page_load_time", 1), ("request_time", 3)] {
             assert_eq!(is_of_requests(metric), each > 1);
             let pooled = pooled(&runs, metric);

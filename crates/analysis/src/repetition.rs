@@ -32,7 +32,8 @@ pub fn progress(plan: &Plan, runs: &[RunSummary]) -> Option<RepetitionProgress> 
         }
     }
     let blocks = number::small(in_blocks.iter().filter(|count| **count >= plan.cells.len()).count());
-    let took_ns = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.took_ns));
+    let whole = runs.iter().filter(|run| run.is_first_of_run());
+    let took_ns = whole.fold(0_u64, |sum, run| sum.saturating_add(run.took_ns));
     let widths = widths(plan, runs);
     let widest = widths.iter().copied().map(|width| width.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp);
     let ended_by = ending(plan, &rule, blocks, took_ns, widest);

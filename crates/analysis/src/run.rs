@@ -199,6 +199,11 @@ impl SmallResponses {
 }
 
 impl RunSummary {
+    /// Whether it is the first summary of its run, which has one for each cell that it measures.
+    pub fn is_first_of_run(&self) -> bool {
+        self.groups.first().is_none_or(|facts| facts.group == 0)
+    }
+
     /// The run without a table that is lost: metrics that need it have no value, and checks that read it
     /// leave the run out.
     #[must_use]

@@ -80,17 +80,12 @@ impl<'a> View<'a> {
 
     /// These groups as planned.
     pub fn planned(&self) -> impl Iterator<Item = &'a ClientGroup> + '_ {
-        let groups = self.cell.map_or(&[][..], |cell| &cell.clients);
-        groups.iter().filter(|group| self.groups.contains(&group.group))
+        self.cell.map(|cell| &cell.group).into_iter().filter(|group| self.groups.contains(&group.group))
     }
 
-    /// The reports of these groups' client processes.
+    /// The reports of these groups.
     pub fn clients(&self) -> impl Iterator<Item = &'a ClientReport> + '_ {
-        let record = self.record;
-        (0_u16..)
-            .zip(&record.clients)
-            .filter(|(group, _)| self.groups.contains(group))
-            .map(|(_, client)| client)
+        self.record.clients.iter().filter(|client| self.groups.contains(&client.group))
     }
 
     /// The reports of these groups' external clients.

@@ -15,6 +15,7 @@ use model::frame::Decoder;
 use model::player::PlayerEvent;
 use model::sample::FailureKind;
 use model::{ConnectionRow, Outcome, Sample};
+use rustix::process::Signal;
 
 use crate::log;
 
@@ -84,6 +85,37 @@ pub fn run_until(
     log: &Path,
     stop: &AtomicBool,
 ) -> Result<ClientOutcome> {
+    run_until_enough(
+        node,
+        program,
+        assignment,
+        limits,
+        log,
+        Stops { kill: stop, end: &AtomicBool::new(false) },
+    )
+}
+
+/// When a client ends early.
+#[derive(Clone, Copy, Debug)]
+pub struct Stops<'a> {
+    /// Soon after this is set, the client is killed. The outcome is then an *interrupted* failure.
+    pub kill: &'a AtomicBool,
+    /// Soon after this is set, the client is asked to end. What is in flight is then unfinished.
+    pub end: &'a AtomicBool,
+}
+
+/// As [`run`], but the client can end early.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until_enough(
+    node: &Node,
+    program: &Path,
+    assignment: &Assignment,
+    limits: Limits,
+    log: &Path,
+    stops: Stops<'_>,
+) -> Result<ClientOutcome> {
     let text = serde_json::to_vec(assignment).context("cannot write the assignment as JSON")?;
     let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
     let mut program = Program::new(program)
@@ -105,7 +137,7 @@ pub fn run_until(
     let time = limits.time;
     let mut reader = ClientReader::new(limits, log);
     let chunks = read_in_thread(stdout)?;
-    let end = reader.listen(&chunks, started + time, stop);
+    let end = reader.listen(&chunks, started + time, stops, || process.signal(Signal::INT));
     // The reading thread ends with the pipe, and the pipe with the process.
     drop(chunks);
     reader.outcome.outcome = reader.outcome(end, &process);
@@ -155,7 +187,14 @@ impl<'a> ClientReader<'a> {
         }
     }
 
-    fn listen(&mut self, chunks: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> End {
+    fn listen(
+        &mut self,
+        chunks: &Receiver<Vec<u8>>,
+        deadline: Instant,
+        stops: Stops<'_>,
+        ask_to_end: impl Fn(),
+    ) -> End {
+        let mut is_asked = false;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -172,7 +211,10 @@ impl<'a> ClientReader<'a> {
                 Err(RecvTimeoutError::Disconnected) => return End::Closed,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if stop.load(Ordering::Relaxed) {
+            if stops.end.load(Ordering::Relaxed) && !std::mem::replace(&mut is_asked, true) {
+                ask_to_end();
+            }
+            if stops.kill.load(Ordering::Relaxed) {
                 let reason = "interrupted: the client was killed before it finished";
                 return End::Failed(Outcome::failed(FailureKind::Client, reason));
             }

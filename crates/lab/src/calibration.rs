@@ -1,8 +1,8 @@
 //! Reference measurements of an emulated network: its round trip before each run, its rates and losses once.
 
-use model::Network;
 use model::network::Direction;
 use model::record::{Calibration, NetworkCalibration, StreamCalibration};
+use model::{Network, Topology};
 use path::{LinkDirection, Seeds};
 
 use crate::error::LabError;
@@ -18,15 +18,40 @@ impl Lab {
     /// # Errors
     /// The emulator or a socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
-        if self.route.is_empty() {
+        let route: Vec<&Link> = self.route.iter().map(|index| &self.links[*index]).collect();
+        self.calibrate_path([self.client(), self.server()], &route, probes)
+    }
+
+    /// The same on the route between the client and the server that `topology` chooses: this lab's, with
+    /// another choice.
+    ///
+    /// # Errors
+    /// As [`Lab::calibrate`].
+    pub fn calibrate_route(&self, topology: &Topology, probes: u32) -> Result<Option<Calibration>, LabError> {
+        let hops = topology.route().unwrap_or_default();
+        let names = hops.iter().map(|hop| topology.links[hop.link].name.as_str());
+        let route: Vec<&Link> =
+            names.filter_map(|name| self.links.iter().find(|link| link.name == name)).collect();
+        let ends = [topology.client, topology.server].map(|node| self.node(&topology.nodes[node].name));
+        let [Some(client), Some(server)] = ends else { return Ok(None) };
+        self.calibrate_path([client, server], &route, probes)
+    }
+
+    fn calibrate_path(
+        &self,
+        [client, server]: [&Node; 2],
+        route: &[&Link],
+        probes: u32,
+    ) -> Result<Option<Calibration>, LabError> {
+        if route.is_empty() {
             return Ok(None);
         }
-        let links = || self.route.iter().map(|index| &self.links[*index]);
+        let links = || route.iter().copied();
         let networks: Vec<Network> = links().map(|link| link.network().certain()).collect();
         for (link, certain) in links().zip(&networks) {
             link.emulator.restart(certain, seeds(link))?;
         }
-        let calibration = probe::round_trips(self.client(), self.server(), &networks, probes)?;
+        let calibration = probe::round_trips(client, server, &networks, probes)?;
         for link in links() {
             link.restart()?;
         }

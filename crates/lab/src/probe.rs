@@ -52,7 +52,7 @@ pub(crate) fn round_trips(
         echo.join().map_err(|_| thread_ended("echo"))?.step(what)?;
         rtt_ns
     })?;
-    Ok(Calibration { expected_rtt_ns, rtt_ns, sent: probes })
+    Ok(Calibration { group: 0, expected_rtt_ns, rtt_ns, sent: probes })
 }
 
 /// The delay and the probe's transmission time at the link's rate.

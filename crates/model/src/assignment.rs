@@ -79,6 +79,8 @@ pub enum ClientMessage {
 /// The report of a client process at the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
+    /// The client group.
+    pub group: u16,
     /// The URLs that [`Sample::url`] counts.
     pub urls: Vec<String>,
     /// The media types and content codings that [`Sample::content`] counts, such as `text/html` or

@@ -4,6 +4,7 @@ mod check;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ use crate::workload::Workload;
 pub use crate::level::Level;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,14 +171,17 @@ pub struct NamedWorkload {
     pub workload: Workload,
 }
 
-/// One point of the matrix.
+/// One point of the matrix: what one client group does there.
+///
+/// The groups of a study run at the same time. Each has its own cell, and the cells of one run follow each
+/// other in the order of the groups ([`Plan::cells_of_run`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The cell's number: its index in `cells`.
     pub cell: u32,
     /// Its place in the matrix: one level per factor, in the order of the factors.
     pub levels: Vec<Level>,
-    /// Index into `networks`.
+    /// Index into `networks`: the route from its client to its server.
     pub network: usize,
     /// What emulates the network; `None` for `user-space`.
     #[serde(default, skip_serializing_if = "Backend::is_default")]
@@ -185,10 +189,10 @@ pub struct Cell {
     /// The settings fixed in this cell; `None` if they are those of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Pins>,
-    /// The client groups of a run.
-    pub clients: Vec<ClientGroup>,
-    /// The server chains of a run.
-    pub chains: Vec<ServerChain>,
+    /// Its client group.
+    pub group: ClientGroup,
+    /// The servers that the group uses.
+    pub chain: ServerChain,
     /// Predicted duration of one run, including setup; 0 if there is nothing to run.
     pub expected_run_ns: u64,
     /// A longer run is ended and stored as a timeout.
@@ -201,8 +205,12 @@ pub struct Cell {
 /// A role: some clients that do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientGroup {
-    /// Its number within the cell.
+    /// Its number within the run.
+    #[serde(rename = "number")]
     pub group: u16,
+    /// The study's name for it; empty for the only group of a study without `[[group]]`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// The node in which it runs.
     pub node: String,
     /// The name of the external client; `None` for `h123`.
@@ -212,10 +220,27 @@ pub struct ClientGroup {
     pub variant: Variant,
     /// Index into `workloads`.
     pub workload: usize,
-    /// Index into the cell's `chains`.
-    pub chain: usize,
     /// Number of clients.
     pub clients: u32,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "GroupEnd::is_default")]
+    pub end: GroupEnd,
+    /// Whether it only runs beside others, and nothing is compared with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_background: bool,
+}
+
+/// When a client group ends. What is then in flight is unfinished, not failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupEnd {
+    /// When its clients have done their work.
+    #[default]
+    Done,
+    /// This many nanoseconds after the clients' start, or when its clients are done.
+    AfterNs(u64),
+    /// When the group of this number ends, or when its clients are done.
+    With(u16),
 }
 
 /// A role: a server that clients use, and the server behind it.
@@ -252,9 +277,9 @@ pub struct BackServer {
 pub struct PlannedRun {
     /// The run's number: its index in `runs`.
     pub run: u32,
-    /// The block: one run of every cell, in random order.
+    /// The block: one run of every cell or of its groups together, in random order.
     pub block: u32,
-    /// The cell.
+    /// The cell; the first one, if the run measures several groups.
     pub cell: u32,
     /// The seed of all randomness in this run. All runs of a block have the same one.
     pub seed: u64,
@@ -272,15 +297,6 @@ impl Repetition {
 }
 
 impl PlannedTopology {
-    /// Adds the name server, which the clients' node asks.
-    ///
-    /// # Errors
-    /// As [`Topology::add_name_server`].
-    pub(crate) fn add_name_server(&self, topology: &mut Topology, rtt_ns: u64) -> Result<(), String> {
-        let client = topology.position(&self.client).unwrap_or(topology.client);
-        topology.add_name_server(rtt_ns, &[client], "the study's `dns`")
-    }
-
     /// What it is and who is measured over which links, for people.
     pub fn describe(&self) -> String {
         if self.name == DIRECT {
@@ -354,7 +370,100 @@ fn with_settings(server: &str, set: &Settings) -> String {
     format!("{server} ({})", set.join(", "))
 }
 
+/// Adds a study's name server, which these nodes ask.
+///
+/// # Errors
+/// As [`Topology::add_name_server`].
+pub(crate) fn add_name_server<'a>(
+    topology: &mut Topology,
+    rtt_ns: u64,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Result<(), String> {
+    let mut clients: Vec<usize> = nodes.filter_map(|node| topology.position(node)).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    topology.add_name_server(rtt_ns, &clients, "the study's `dns`")
+}
+
+/// The names of client groups whose ends wait for each other, beginning with the group of number `from`; `None`
+/// if its end comes.
+pub(crate) fn circle_of_ends(groups: &[&ClientGroup], from: u16) -> Option<String> {
+    let mut names = Vec::new();
+    let mut number = from;
+    while let Some(group) = groups.get(usize::from(number)) {
+        names.push(group.name.as_str());
+        if names.len() > groups.len() {
+            return Some(names.join(", "));
+        }
+        match group.end {
+            GroupEnd::With(other) => number = other,
+            GroupEnd::Done | GroupEnd::AfterNs(_) => return None,
+        }
+    }
+    None
+}
+
+impl GroupEnd {
+    fn is_default(&self) -> bool {
+        *self == GroupEnd::default()
+    }
+}
+
 impl Plan {
+    /// The cells that a run measures at the same time, one for each client group; `first` is the run's cell.
+    /// Empty if no run begins with this cell.
+    pub fn cells_of_run(&self, first: u32) -> &[Cell] {
+        let rest = self.cells.get(first as usize..).unwrap_or_default();
+        let is_next = |(place, cell): (usize, &Cell)| usize::from(cell.group.group) == place;
+        let count = rest.iter().enumerate().take_while(|(place, cell)| is_next((*place, cell))).count();
+        &rest[..count]
+    }
+
+    /// The cells that begin a run: one for each point of the matrix.
+    pub fn run_cells(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.group.group == 0)
+    }
+
+    /// The servers of a run, each chain once, in the order of the groups that use them.
+    pub fn chains_of_run(&self, first: u32) -> Vec<&ServerChain> {
+        let mut chains: Vec<&ServerChain> = Vec::new();
+        for cell in self.cells_of_run(first) {
+            if !chains.contains(&&cell.chain) {
+                chains.push(&cell.chain);
+            }
+        }
+        chains
+    }
+
+    /// The places of a cell's servers among those of its run, which are counted chain by chain from the clients.
+    pub fn servers_of(&self, cell: &Cell) -> Range<usize> {
+        let chains = self.chains_of_run(cell.cell.saturating_sub(cell.group.group.into()));
+        let length = |chain: &ServerChain| chain.adapters().count();
+        let before = chains.iter().take_while(|chain| **chain != &cell.chain);
+        let start = before.map(|chain| length(chain)).sum();
+        start..start + length(&cell.chain)
+    }
+
+    /// The nodes of all client groups, each once.
+    pub fn client_nodes(&self) -> BTreeSet<&str> {
+        self.cells.iter().map(|cell| cell.group.node.as_str()).collect()
+    }
+
+    /// The prediction of a run's duration.
+    pub fn expected_run_ns(&self, first: u32) -> u64 {
+        self.cells_of_run(first).iter().map(|cell| cell.expected_run_ns).max().unwrap_or(0)
+    }
+
+    /// The longest time that a group of a run may take.
+    pub fn run_limit_ns(&self, first: u32) -> u64 {
+        self.cells_of_run(first).iter().map(|cell| cell.run_limit_ns).max().unwrap_or(0)
+    }
+
+    /// How many runs a block has.
+    pub fn runs_per_block(&self) -> usize {
+        self.run_cells().count()
+    }
+
     /// The settings fixed in a cell.
     pub fn pins_of<'a>(&'a self, cell: &'a Cell) -> &'a Pins {
         cell.pins.as_ref().unwrap_or(&self.pins)
@@ -362,7 +471,7 @@ impl Plan {
 
     /// The names of all adapters that the cells need, each once and in order.
     pub fn adapters(&self) -> BTreeSet<&str> {
-        self.cells.iter().flat_map(|cell| &cell.chains).flat_map(ServerChain::adapters).collect()
+        self.cells.iter().flat_map(|cell| cell.chain.adapters()).collect()
     }
 
     /// The network of a cell.
@@ -392,7 +501,7 @@ impl Plan {
         let mut topology = built.cloned().or_else(|| self.networks.get(network).map(Topology::pair))?;
         if let Some(rtt_ns) = self.dns_rtt_ns {
             // That there is room for it was found when the study was resolved.
-            let _ = self.topology.add_name_server(&mut topology, rtt_ns);
+            let _ = add_name_server(&mut topology, rtt_ns, self.client_nodes().into_iter());
         }
         Some(topology)
     }
@@ -405,7 +514,7 @@ impl Plan {
     /// The clients that cells name, our own left out, each once.
     pub fn external_clients(&self) -> Vec<&str> {
         let mut clients = Vec::new();
-        for group in self.cells.iter().flat_map(|cell| &cell.clients) {
+        for group in self.cells.iter().map(|cell| &cell.group) {
             if !is_own_client(&group.client) && !clients.contains(&group.client.as_str()) {
                 clients.push(group.client.as_str());
             }
@@ -441,8 +550,7 @@ impl Plan {
     /// The prediction of the whole study's duration, with the reference measurements of its networks; of the
     /// least runs, where a rule adds more.
     pub fn expected_ns(&self) -> u64 {
-        let runs_ns: u64 =
-            self.least_runs().iter().map(|run| self.cells[run.cell as usize].expected_run_ns).sum();
+        let runs_ns: u64 = self.least_runs().iter().map(|run| self.expected_run_ns(run.cell)).sum();
         let measured = self.cells.iter().filter(|cell| cell.expected_run_ns > 0);
         let measured: BTreeSet<(usize, Backend)> =
             measured.map(|cell| (cell.network, cell.backend)).collect();
@@ -455,7 +563,7 @@ impl Plan {
 
     /// The runs that are made in any case: all of them, unless a rule adds some.
     pub fn least_runs(&self) -> &[PlannedRun] {
-        let least = (self.runs_per_cell as usize).saturating_mul(self.cells.len());
+        let least = (self.runs_per_cell as usize).saturating_mul(self.runs_per_block());
         &self.runs[..least.min(self.runs.len())]
     }
 }

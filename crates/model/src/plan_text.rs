@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use crate::monitor::MonitorRate;
 use crate::network;
 use crate::pins::{Pins, TlsVersion};
-use crate::plan::{Cell, Plan, ServerChain};
+use crate::plan::{Cell, Plan};
 use crate::units::{format_bytes, format_expected, format_ns, three_digits};
 use crate::variant::Variant;
 
@@ -137,10 +137,12 @@ fn expected(cell: &Cell) -> String {
 fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
     let blocks = plan.runs_per_cell as usize;
     let most = plan.repetition.map_or(String::new(), |rule| format!(", up to {}", rule.most_runs));
-    let head = format!("Order: {} of {}{most}, each", count(blocks, "block"), count(plan.cells.len(), "run"));
-    writeln!(out, "\n{head} with every cell once, shuffled (seed {})", plan.seed)?;
+    let in_block = plan.runs_per_block();
+    let head = format!("Order: {} of {}{most}, each", count(blocks, "block"), count(in_block, "run"));
+    let together = if in_block < plan.cells.len() { ", its client groups together" } else { "" };
+    writeln!(out, "\n{head} with every cell once{together}, shuffled (seed {})", plan.seed)?;
     let width = plan.cells.len().saturating_sub(1).to_string().len();
-    for block in plan.least_runs().chunks(plan.cells.len().max(1)).take(MOST_BLOCKS_SHOWN) {
+    for block in plan.least_runs().chunks(in_block.max(1)).take(MOST_BLOCKS_SHOWN) {
         let number = block.first().map_or(0, |run| run.block) + 1;
         let shown = block.iter().take(MOST_CELLS_SHOWN).map(|run| format!("{:>width$}", run.cell));
         let more = block.len().checked_sub(MOST_CELLS_SHOWN).filter(|more| *more > 0);
@@ -161,8 +163,8 @@ fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
         let held = pin_lines(plan, &plan.pins);
         let own = pin_lines(plan, plan.pins_of(cell)).into_iter().filter(|line| !held.contains(line));
         let own = own.map(|(name, value)| format!("{name}: {value}"));
-        let words = cell.chains.iter().map(ServerChain::describe).filter(|words| words != name);
-        let parts: Vec<String> = words.chain(own).collect();
+        let words = Some(cell.chain.describe()).filter(|words| words != name);
+        let parts: Vec<String> = words.into_iter().chain(own).collect();
         if !parts.is_empty() {
             lines.push((name, parts.join("; ")));
         }
@@ -186,9 +188,7 @@ fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Those of the pins that mean something to the plan's variants.
 fn pin_lines(plan: &Plan, pins: &Pins) -> Vec<(&'static str, String)> {
-    let has = |wanted: fn(&Variant) -> bool| {
-        plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| wanted(&group.variant))
-    };
+    let has = |wanted: fn(&Variant) -> bool| plan.cells.iter().any(|cell| wanted(&cell.group.variant));
     let mut entries = vec![
         ("congestion control", pins.congestion_control.name().to_owned()),
         ("initial window", count(pins.initial_window_packets as usize, "packet")),

@@ -70,6 +70,16 @@ impl Rule {
 }
 
 impl Player {
+    /// The bit rate of the lowest representation that it plays.
+    pub fn least_bits_per_s(&self) -> u64 {
+        match self.rule {
+            Rule::Fixed { bits_per_s } => bits_per_s,
+            Rule::Throughput | Rule::Buffer | Rule::Bola => {
+                self.ladder_bits_per_s.first().copied().unwrap_or(0)
+            }
+        }
+    }
+
     /// How long the whole video plays, without any stall.
     pub fn media_ns(&self) -> u64 {
         self.segment_ns.saturating_mul(u64::from(self.segments))

@@ -25,7 +25,7 @@ use crate::network::{Direction, Network};
 use crate::number::{float, nearest};
 use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
-use crate::player::{Player, Rule};
+use crate::player::Player;
 use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::{ClosedLoop, Workload};
@@ -36,7 +36,7 @@ pub const LAB_NS: u64 = 350 * NANOS_PER_MS;
 pub const LEAST_LIMIT_NS: u64 = 10 * NANOS_PER_S;
 
 /// A run is stuck when its network-bound part takes this many times its prediction.
-const LIMIT_FACTOR: u64 = 20;
+pub(crate) const LIMIT_FACTOR: u64 = 20;
 /// Payload of a full-sized TCP segment less than the MTU: IPv4 and TCP headers.
 const TCP_HEADER_BYTES: u64 = 40;
 /// The constant of a window under loss: √(3/2).
@@ -173,13 +173,7 @@ pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) ->
 /// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player
 /// that may choose is taken to choose the lowest representation.
 fn playing_ns(player: &Player, network: &Network, pins: &Pins) -> u64 {
-    let bits_per_s = match player.rule {
-        Rule::Fixed { bits_per_s } => bits_per_s,
-        Rule::Throughput | Rule::Buffer | Rule::Bola => {
-            player.ladder_bits_per_s.first().copied().unwrap_or(0)
-        }
-    };
-    let bytes = player.segment_bytes(bits_per_s).saturating_mul(u64::from(player.segments));
+    let bytes = player.segment_bytes(player.least_bits_per_s()).saturating_mul(u64::from(player.segments));
     // Under loss, each round trip carries a window.
     let round_trips = window_of_loss(network, pins).map_or(0, |window| bytes.div_ceil(window.max(1)));
     let lossy_ns = network.rtt_ns().saturating_mul(round_trips);
@@ -226,7 +220,12 @@ fn segment_bytes(pins: &Pins) -> u64 {
 }
 
 fn serialisation_ns(bytes: u64, network: &Network) -> u64 {
-    let Some(rate_bits_per_s) = network.down.rate.mean_bits_per_s() else { return 0 };
+    transmission_ns(bytes, &network.down)
+}
+
+/// How long bytes take at the mean rate of a direction; 0 without a limit.
+pub(crate) fn transmission_ns(bytes: u64, direction: &Direction) -> u64 {
+    let Some(rate_bits_per_s) = direction.rate.mean_bits_per_s() else { return 0 };
     let ns = u128::from(bytes) * 8 * u128::from(NANOS_PER_S) / u128::from(rate_bits_per_s.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }

@@ -15,7 +15,7 @@ use crate::sample::{ConnectionRow, Outcome, Sample};
 pub struct RunRecord {
     /// The run's number in the plan: [`crate::plan::PlannedRun::run`].
     pub run: u32,
-    /// The cell that it repeats.
+    /// The cell that it repeats; the first one, if it measures several groups.
     pub cell: u32,
     /// The block that it belongs to.
     pub block: u32,
@@ -43,8 +43,9 @@ pub struct RunRecord {
     /// What the monitor read, in the order of time; empty where it was off.
     #[serde(default)]
     pub readings: Vec<Reading>,
-    /// The reference round trips on the empty path; `None` where nothing was emulated.
-    pub calibration: Option<Calibration>,
+    /// The reference round trips on the empty path of each client group, in their order; empty where nothing
+    /// was emulated.
+    pub round_trips: Vec<Calibration>,
 }
 
 impl RunRecord {
@@ -236,6 +237,8 @@ pub struct Lateness {
 /// Reference round trips on the empty path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// The client group whose path it is.
+    pub group: u16,
     /// The RTT that the network promises.
     pub expected_rtt_ns: u64,
     /// Each probe's round trip; a lost one is absent.

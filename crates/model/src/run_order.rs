@@ -39,7 +39,7 @@ impl Plan {
     }
 }
 
-/// Blocks that each hold one run of every cell in random order, so that drift of the machine during the
+/// Blocks that each hold one run of every cell (of all groups together) in random order, so that drift of the machine during the
 /// study affects all cells equally.
 ///
 /// For each block in turn: first its order is drawn, then the seed that its runs share (common random
@@ -48,9 +48,10 @@ impl Plan {
 /// Blocks are independent.
 pub(crate) fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {
     let mut numbers = SplitMix64::new(seed);
-    let mut runs = Vec::with_capacity(cells.len() * runs_per_cell as usize);
+    let firsts: Vec<u32> = cells.iter().filter(|cell| cell.group.group == 0).map(|cell| cell.cell).collect();
+    let mut runs = Vec::with_capacity(firsts.len() * runs_per_cell as usize);
     for block in 0..runs_per_cell {
-        let mut shuffled: Vec<u32> = cells.iter().map(|cell| cell.cell).collect();
+        let mut shuffled = firsts.clone();
         numbers.shuffle(&mut shuffled);
         let seed = numbers.next_u64();
         runs.extend(shuffled.into_iter().zip(runs.len()..).map(|(cell, run)| PlannedRun {

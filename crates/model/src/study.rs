@@ -19,7 +19,9 @@ mod claims;
 mod clients;
 mod dns;
 mod factors;
+mod groups;
 mod hold;
+mod links;
 mod loops;
 mod metric;
 mod overrides;
@@ -59,6 +61,8 @@ pub struct Study {
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
     servers: Vec<servers::ServerEntry>,
+    /// The client groups; one without a name where the study names none.
+    groups: Vec<groups::GroupEntry>,
     /// The networks that the matrix describes itself.
     networks: Vec<crate::network::InlineNetwork>,
     hold: hold::Hold,
@@ -156,7 +160,7 @@ impl Study {
         written::read(name, source, overrides)
     }
 
-    /// Several backends are a factor, the one that changes fastest.
+    /// Several backends are a factor.
     fn set_backends(&mut self, backends: Option<Placed<Vec<Placed<String>>>>) {
         self.matrix.value.retain(|factor| factor.kind != FactorKind::Backend);
         if let Some(levels) = backends.clone().filter(|levels| levels.value.len() > 1) {

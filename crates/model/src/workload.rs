@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::named;
 use crate::page::{self, Page};
 use crate::player::Player;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, ScriptEntry};
 use crate::units::{format_ns, parse_duration_ns};
 
 /// What a client does.
@@ -244,6 +244,31 @@ impl Workload {
             _ => None,
         };
         measured_ns.map(|ns| ns.saturating_add(self.warmup_ns()))
+    }
+
+    /// Bytes of response bodies that one client receives at least; 0 where the workload does not say. Of paths,
+    /// only those like `/bytes/1000` have a known length. A player that may choose is taken to choose the lowest
+    /// representation.
+    pub fn least_body_bytes(&self) -> u64 {
+        let of_path = |path: &String| path.strip_prefix("/bytes/").and_then(|bytes| bytes.parse().ok());
+        let each = |load: &LoopLoad| {
+            let sum: u64 = load.paths.iter().filter_map(of_path).sum();
+            sum / load.paths.len().max(1) as u64
+        };
+        match self {
+            Workload::Page(page) => page.resources.iter().map(|resource| resource.bytes).sum(),
+            Workload::Player(player) => {
+                let least = player.least_bits_per_s();
+                player.segment_bytes(least).saturating_mul(u64::from(player.segments))
+            }
+            Workload::Open(OpenLoop { load, schedule: Schedule::Script { entries, .. }, .. }) => {
+                let path = |entry: &ScriptEntry| load.paths.get(entry.url as usize);
+                entries.iter().filter_map(path).filter_map(of_path).fold(0, u64::saturating_add)
+            }
+            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
+                load.requests.unwrap_or(0).saturating_mul(each(load))
+            }
+        }
     }
 
     /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady

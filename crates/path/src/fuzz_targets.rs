@@ -78,7 +78,7 @@ pub fn plan(data: &[u8]) {
     for run in &plan.runs {
         let cell = &plan.cells[run.cell as usize];
         let _ = (plan.topology_of(cell), plan.pins_of(cell), plan.network_of(cell));
-        cell.clients.iter().for_each(|group| drop(plan.workload_of(group).workload.paths()));
+        drop(plan.workload_of(&cell.group).workload.paths());
     }
 }
 

@@ -156,8 +156,7 @@ fn excludes_one(comparison: &Comparison) -> bool {
 
 /// The variants of the plan, such as `h2: HTTP/2 over TLS`.
 pub(crate) fn variants(view: &View<'_>) -> Vec<String> {
-    let cells = view.input.plan.cells.iter().flat_map(|cell| &cell.clients);
-    let planned: BTreeSet<Variant> = cells.map(|group| group.variant).collect();
+    let planned: BTreeSet<Variant> = view.input.plan.cells.iter().map(|cell| cell.group.variant).collect();
     planned.iter().map(|variant| format!("{variant}: {}", variant.describe())).collect()
 }
 

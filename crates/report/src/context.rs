@@ -171,9 +171,9 @@ fn name_contexts(contexts: &mut [Context<'_>], keys: &[Vec<&Level>], study: &str
     }
 }
 
-/// The workload of a cell's first client group.
+/// The workload of a cell.
 fn workload<'p>(plan: &'p Plan, cell: &Cell) -> Option<&'p Workload> {
-    Some(&plan.workloads.get(cell.clients.first()?.workload)?.workload)
+    Some(&plan.workloads.get(cell.group.workload)?.workload)
 }
 
 fn note(plan: &Plan, cell: &Cell) -> String {

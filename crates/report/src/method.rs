@@ -3,7 +3,7 @@
 use analysis::repetition::Ending;
 use model::Pins;
 use model::pins::CongestionControl;
-use model::plan::{Plan, ServerChain};
+use model::plan::Plan;
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
 use serde::Serialize;
@@ -111,9 +111,9 @@ fn page_detail(page: &model::Page) -> String {
 pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
     let rows = plan.servers.iter().filter_map(|name| {
         let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;
-        let described = cell.chains.iter().map(ServerChain::describe).filter(|described| described != name);
+        let described = Some(cell.chain.describe()).filter(|described| described != name);
         let differing = cell.pins.as_ref().map(|pins| differing(pins, &plan.pins));
-        let parts: Vec<String> = described.chain(differing.into_iter().flatten()).collect();
+        let parts: Vec<String> = described.into_iter().chain(differing.into_iter().flatten()).collect();
         (!parts.is_empty()).then(|| (clean_line(name), clean_line(&parts.join("; "))))
     });
     let rows: serde_json::Map<String, Value> =
@@ -153,10 +153,7 @@ const PACING: &str =
 
 /// Whether cells with QUIC and cells with TCP are in the plan, and TCP does not pace.
 fn compares_paced_with_unpaced(plan: &Plan) -> bool {
-    let has = |is_quic: bool| {
-        let groups = plan.cells.iter().flat_map(|cell| &cell.clients);
-        groups.into_iter().any(|group| group.variant.is_quic() == is_quic)
-    };
+    let has = |is_quic: bool| plan.cells.iter().any(|cell| cell.group.variant.is_quic() == is_quic);
     has(true) && has(false) && plan.pins.congestion_control != CongestionControl::Bbr
 }
 

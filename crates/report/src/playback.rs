@@ -70,11 +70,11 @@ pub struct StallSpan {
 }
 
 impl RunPlayback {
-    /// The playback of the first client group of a stored run that plays a video; `None` if none does.
-    pub fn from_record(record: &RunRecord) -> Option<RunPlayback> {
-        let first = record.player.first()?;
-        let mut building = Building::new(record, first.at_ns);
-        for event in record.player.iter().filter(|event| event.group == first.group) {
+    /// The playback of a client group of a stored run; `None` if it plays no video.
+    pub fn from_record(record: &RunRecord, group: u16) -> Option<RunPlayback> {
+        let events = || record.player.iter().filter(|event| event.group == group);
+        let mut building = Building::new(record, group, events().next()?.at_ns);
+        for event in events() {
             building.add(event);
         }
         Some(building.finish().condensed(MAX_SPANS))
@@ -140,9 +140,9 @@ struct Building {
 }
 
 impl Building {
-    fn new(record: &RunRecord, began_ns: u64) -> Building {
+    fn new(record: &RunRecord, group: u16, began_ns: u64) -> Building {
         let playback = RunPlayback {
-            cell: record.cell,
+            cell: record.cell + u32::from(group),
             run: record.run,
             buffer: vec![(0, 0)],
             ..RunPlayback::default()

@@ -46,7 +46,7 @@ const ROUND_TRIP_TIME: &str = "round-trip time";
 
 /// Every parameter that this plan could sweep, in the order in which sweeps of equal length are shown.
 fn parameters(plan: &Plan) -> Vec<Parameter> {
-    let chains = || plan.cells.iter().flat_map(|cell| &cell.chains);
+    let chains = || plan.cells.iter().map(|cell| &cell.chain);
     let fronts: BTreeSet<&String> = chains().flat_map(|chain| chain.set.keys()).collect();
     let backs = chains().filter_map(|chain| chain.back.as_ref());
     let backs: BTreeSet<&String> = backs.flat_map(|back| back.set.keys()).collect();
@@ -195,10 +195,8 @@ impl FactorLevel {
     fn of(plan: &Plan, cell: &Cell, factor: &str) -> Option<FactorLevel> {
         Some(match factor {
             "network" => FactorLevel::Network(Box::new(plan.networks.get(cell.network)?.clone())),
-            "workload" => {
-                FactorLevel::Workload(plan.workloads.get(cell.clients.first()?.workload)?.workload.clone())
-            }
-            _ => FactorLevel::Server(cell.pins.clone(), cell.chains.first()?.clone()),
+            "workload" => FactorLevel::Workload(plan.workloads.get(cell.group.workload)?.workload.clone()),
+            _ => FactorLevel::Server(cell.pins.clone(), cell.chain.clone()),
         })
     }
 

@@ -127,11 +127,12 @@ impl Source<'_> {
 }
 
 impl RunTimeline {
-    /// The timeline of a stored run; `None` if the monitor was off or the client reported nothing.
-    pub fn from_record(plan: &Plan, record: &RunRecord) -> Option<RunTimeline> {
-        let cell = plan.cells.get(record.cell as usize)?;
-        let (client, chain) = (cell.clients.first()?, cell.chains.first()?);
-        let report = record.clients.first()?;
+    /// The timeline of a client group of a stored run; `None` if the monitor was off or the group reported
+    /// nothing.
+    pub fn from_record(plan: &Plan, record: &RunRecord, group: u16) -> Option<RunTimeline> {
+        let cell = plan.cells_of_run(record.cell).get(usize::from(group))?;
+        let (client, chain) = (&cell.group, &cell.chain);
+        let report = record.clients.iter().find(|report| report.group == group)?;
         let stamps = record.readings.iter().map(|reading| reading.at_ns).collect();
         let rounds = rounds(stamps, report.finished_ns);
         let since = |stamp: u64| signed(stamp) - signed(report.started_ns);
@@ -155,7 +156,7 @@ impl RunTimeline {
             }
         }
         (!tracks.is_empty()).then(|| RunTimeline {
-            cell: record.cell,
+            cell: cell.cell,
             run: record.run,
             at_ns: rounds.iter().map(|at| since(*at)).collect(),
             warmup_ended_ns: report.warmup.map(|warmup| since(warmup.ended_ns)),

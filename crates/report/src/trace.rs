@@ -59,12 +59,11 @@ pub struct ConnectionTrace {
 }
 
 impl RunTrace {
-    /// The trace of a stored run's first client group.
-    pub fn from_record(record: &RunRecord) -> Self {
-        let group = record.samples.first().map_or(0, |sample| sample.group);
+    /// The trace of a client group of a stored run.
+    pub fn from_record(record: &RunRecord, group: u16) -> Self {
         let samples = || record.samples.iter().filter(move |sample| sample.group == group);
         let connections = || record.connections.iter().filter(move |row| row.group == group);
-        let client = record.clients.get(usize::from(group));
+        let client = record.clients.iter().find(|client| client.group == group);
         let dns_lookup = client.and_then(|client| client.dns_lookup);
         let begin = samples()
             .map(|sample| sample.intended_ns)
@@ -99,7 +98,7 @@ impl RunTrace {
             is_encrypted: row.tls_version.is_some() || row.connected_ns.is_none(),
         };
         RunTrace {
-            cell: record.cell,
+            cell: record.cell + u32::from(group),
             run: record.run,
             requests: samples().map(request).collect(),
             connections: connections().map(connection).collect(),

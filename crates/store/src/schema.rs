@@ -5,7 +5,6 @@ mod tables;
 
 use std::sync::Arc;
 
-use model::record::Calibration;
 use model::sample::{Outcome, Sample};
 
 use crate::cell::{Cell, Kind, Value};
@@ -60,6 +59,11 @@ pub(crate) trait Table: Clone + Default {
     /// What one row is.
     const MEANING: &'static str;
 
+    /// The client group that the row is about; 0 if it is about the whole run.
+    fn group(&self) -> u16 {
+        0
+    }
+
     /// Every column but `run` and `cell`, in the order of the file.
     fn columns() -> Vec<Column<Self>>;
 }
@@ -68,6 +72,7 @@ pub(crate) trait Table: Clone + Default {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Row<T> {
     pub(crate) run: u32,
+    /// The cell of the row's client group; the run's first one if the row is about the whole run.
     pub(crate) cell: u32,
     pub(crate) item: T,
 }
@@ -169,7 +174,6 @@ pub(crate) struct RunSummary {
     pub(crate) began_unix_ns: u64,
     pub(crate) took_ns: u64,
     pub(crate) outcome: Outcome,
-    pub(crate) calibration: Option<Calibration>,
     pub(crate) counts: PerTable<u64>,
 }
 

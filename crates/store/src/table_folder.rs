@@ -168,7 +168,6 @@ macro_rules! record {
                     began_unix_ns: run.summary.began_unix_ns,
                     took_ns: run.summary.took_ns,
                     outcome: run.summary.outcome,
-                    calibration: run.summary.calibration,
                     $samples: Vec::new(),
                     $($field: match (self.$name.items(run.rows.$name, run.run), &mut lost) {
                         (Err(damage), Some(lost)) => {

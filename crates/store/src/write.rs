@@ -179,12 +179,14 @@ macro_rules! table_set {
 
             /// Adds the rows of a run.
             fn push_record(&mut self, record: &RunRecord) -> Result<()> {
-                let (run, cell) = (record.run, record.cell);
+                let (run, first) = (record.run, record.cell);
                 let urls = Urls::new(&record.clients);
                 for sample in &record.$samples {
+                    let cell = first + u32::from(sample.group);
                     self.$requests.push(Row { run, cell, item: urls.request(sample.clone()) })?;
                 }
                 $(for item in &record.$field {
+                    let cell = first + u32::from(Table::group(item));
                     self.$name.push(Row { run, cell, item: item.clone() })?;
                 })+
                 let summary = RunSummary {
@@ -192,10 +194,9 @@ macro_rules! table_set {
                     began_unix_ns: record.began_unix_ns,
                     took_ns: record.took_ns,
                     outcome: record.outcome.clone(),
-                    calibration: record.calibration.clone(),
                     counts: PerTable::of_record(record),
                 };
-                self.runs.push(Row { run, cell, item: summary })
+                self.runs.push(Row { run, cell: first, item: summary })
             }
 
             /// Adds the rows of a run that is read from another folder.
@@ -203,7 +204,8 @@ macro_rules! table_set {
                 let RunRows { run, cell, summary, rows } = run;
                 let urls = Urls::new(&source.tables.clients.items(rows.clients.clone(), run)?);
                 source.tables.$requests.for_each(rows.$requests, run, |row| {
-                    self.$requests.push(Row { run, cell, item: urls.request(row.item.sample.clone()) })
+                    let (cell, item) = (row.cell, urls.request(row.item.sample.clone()));
+                    self.$requests.push(Row { run, cell, item })
                 })?;
                 $(source.tables.$name.for_each(rows.$name, run, |row| self.$name.push(row.clone()))?;)+
                 self.runs.push(Row { run, cell, item: summary })

@@ -214,8 +214,10 @@ fn link() -> impl Strategy<Value = LinkReport> {
 }
 
 fn calibration() -> impl Strategy<Value = Calibration> {
-    (number(), prop::collection::vec(number(), 0..5), any::<u32>())
-        .prop_map(|(expected_rtt_ns, rtt_ns, sent)| Calibration { expected_rtt_ns, rtt_ns, sent })
+    let rtt_ns = prop::collection::vec(number(), 0..5);
+    (any::<u16>(), number(), rtt_ns, any::<u32>()).prop_map(|(group, expected_rtt_ns, rtt_ns, sent)| {
+        Calibration { group, expected_rtt_ns, rtt_ns, sent }
+    })
 }
 
 fn reading() -> impl Strategy<Value = Reading> {
@@ -237,7 +239,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 
 prop_compose! {
     fn record()(
-        (cell, block, began_unix_ns, took_ns) in (any::<u32>(), any::<u32>(), number(), number()),
+        (cell, block, began_unix_ns, took_ns) in (0..1_000_000_u32, any::<u32>(), number(), number()),
         outcome in outcome(),
         samples in prop::collection::vec(sample(), 0..20),
         connections in prop::collection::vec(connection(), 0..4),
@@ -247,11 +249,11 @@ prop_compose! {
         player in prop::collection::vec(player_event(), 0..20),
         links in prop::collection::vec(link(), 0..2),
         readings in prop::collection::vec(reading(), 0..20),
-        calibration in option::of(calibration()),
+        round_trips in prop::collection::vec(calibration(), 0..3),
     ) -> RunRecord {
         RunRecord {
             run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
-            server_requests, player, links, readings, calibration,
+            server_requests, player, links, readings, round_trips,
         }
     }
 }
@@ -305,7 +307,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         player: Vec::new(),
         readings: Vec::new(),
         links: Vec::new(),
-        calibration: None,
+        round_trips: Vec::new(),
     }
 }
 

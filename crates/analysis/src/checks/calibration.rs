@@ -5,6 +5,7 @@ use model::record::Calibration;
 use model::units::NANOS_PER_US;
 
 use super::{Check, CheckOutcome, Context, Distribution, Finding, check, time};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     measures: "the median over runs of the median probe on the empty path, minus the network's configured \
@@ -14,6 +15,7 @@ pub(super) const CHECK: Check = Check {
     invalidates: "more; no probe answered; or less than 95 % of the RTT",
     why: "Round trips determine load times. With another round trip, the numbers describe another network.",
     remedy: "Let nothing else run on the machine, and give the emulator real-time priority (`h123 doctor`).",
+    reads: &[Table::RoundTrips],
     ..check("calibration", judge)
 };
 
@@ -65,7 +67,7 @@ mod tests {
 
     fn with_rtt(rtt_ns: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H1]);
-        for calibration in bench.records.iter_mut().filter_map(|record| record.calibration.as_mut()) {
+        for calibration in bench.records.iter_mut().flat_map(|record| &mut record.round_trips) {
             calibration.rtt_ns = vec![rtt_ns; 5];
         }
         bench
@@ -97,11 +99,11 @@ mod tests {
     #[test]
     fn lost_probes_are_a_caveat_and_no_replies_invalidate() {
         let mut bench = with_rtt(150_000_000);
-        if let Some(calibration) = &mut bench.records[0].calibration {
+        if let Some(calibration) = bench.records[0].round_trips.first_mut() {
             calibration.sent = 6;
         }
         caveats(&bench, &["calibration"]);
-        for calibration in bench.records.iter_mut().filter_map(|record| record.calibration.as_mut()) {
+        for calibration in bench.records.iter_mut().flat_map(|record| &mut record.round_trips) {
             calibration.rtt_ns.clear();
         }
         assert_eq!(fails("calibration", &bench).measured, "no probe was answered");

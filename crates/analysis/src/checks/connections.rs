@@ -41,12 +41,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         let share = percent_beside(own.replaced_share, &[margin]);
         faults.push(format!("the server ended connections for {share} of the requests ({})", own.causes));
     }
-    let other = baseline.as_ref().zip(context.baseline.as_ref()).filter(|(_, side)| {
-        let versions = |side: &Side<'_>| -> Vec<HttpVersion> {
-            side.cell.clients.iter().map(|group| group.variant.http()).collect()
-        };
-        versions(&context.own) == versions(side)
-    });
+    let version = |side: &Side<'_>| side.cell.group.variant.http();
+    let is_same = |side: &Side<'_>| version(&context.own) == version(side);
+    let other = baseline.as_ref().zip(context.baseline.as_ref()).filter(|(_, side)| is_same(side));
     if let Some((other, _)) = other {
         let apart = (own.each / other.each).max(other.each / own.each);
         if apart >= APART_FACTOR {
@@ -136,13 +133,12 @@ fn describe(cause: ServerClose) -> &'static str {
 }
 
 fn is_multiplexed(side: &Side<'_>) -> bool {
-    side.cell.clients.iter().any(|group| group.variant.http() != HttpVersion::Http11)
+    side.cell.group.variant.http() != HttpVersion::Http11
 }
 
 /// Whether all groups load pages of one resource, which nothing can multiplex.
 fn has_one_resource(context: &Context<'_>) -> bool {
-    let page = |group| page_of(context.plan, group);
-    context.own.cell.clients.iter().all(|group| page(group).is_some_and(|page| page.resources.len() < 2))
+    page_of(context.plan, &context.own.cell.group).is_some_and(|page| page.resources.len() < 2)
 }
 
 /// The connections that a page load over HTTP/1.1 needs at least.
@@ -151,16 +147,13 @@ fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
         return None;
     }
     let pins = context.plan.pins_of(context.own.cell);
-    let of_group = |group: &model::plan::ClientGroup| {
-        let page = page_of(context.plan, group).filter(|_| group.variant.http() == HttpVersion::Http11)?;
-        let named = |parent: usize| {
-            page.resources.iter().filter(|resource| resource.named_by == Some(parent)).count()
-        };
-        let at_once = (0..page.resources.len()).map(named).max()?;
-        // At most two: whether it opens more depends on how soon each resource is done.
-        Some(number::count(at_once.min(pins.http1_connections as usize).min(2)))
-    };
-    context.own.cell.clients.iter().filter_map(of_group).reduce(f64::max)
+    let group = &context.own.cell.group;
+    let page = page_of(context.plan, group).filter(|_| group.variant.http() == HttpVersion::Http11)?;
+    let named =
+        |parent: usize| page.resources.iter().filter(|resource| resource.named_by == Some(parent)).count();
+    let at_once = (0..page.resources.len()).map(named).max()?;
+    // At most two: whether it opens more depends on how soon each resource is done.
+    Some(number::count(at_once.min(pins.http1_connections as usize).min(2)))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ const TOLERANCE_SHARE: f64 = 0.01;
 
 /// Empty responses and all that succeeded; `None` without responses, or if a client does not report lengths.
 fn empties(side: &Side<'_>) -> Option<(u64, u64)> {
-    let is_own = side.cell.clients.iter().all(|group| group.client == OWN_CLIENT);
+    let is_own = side.cell.group.client == OWN_CLIENT;
     let facts = || side.ok().flat_map(|run| &run.groups);
     let all: u64 = facts().map(|facts| facts.requests_ok).sum();
     let empty: u64 = facts().map(|facts| facts.empty_bodies).sum();
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_a_client_does_not_say_is_not_judged() {
         let mut bench = with_empty(&[0], 1, None);
-        bench.plan.cells.iter_mut().for_each(|cell| cell.clients[0].client = "wrk".to_owned());
+        bench.plan.cells.iter_mut().for_each(|cell| cell.group.client = "wrk".to_owned());
         silent("empty_bodies", &bench);
     }
 }

@@ -1,11 +1,13 @@
 //! The study's network was emulated.
 
 use super::{Check, Context, Finding, check_none_wrong};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     measures: "runs on an impaired network that were not calibrated: the network was not emulated",
     why: "Without the study's network, the numbers are those of the bare machine.",
     remedy: "Run `h123 doctor`: it reports what the machine lacks for namespaces, and how to get it.",
+    reads: &[Table::RoundTrips],
     ..check_none_wrong("emulation", judge)
 };
 
@@ -42,7 +44,7 @@ mod tests {
     fn a_missing_network_invalidates() {
         let mut bench = Bench::page(&[Variant::H1]);
         for record in &mut bench.records {
-            record.calibration = None;
+            record.round_trips.clear();
             record.links.clear();
         }
         let found = fails("emulation", &bench);

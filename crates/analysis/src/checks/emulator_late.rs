@@ -135,28 +135,23 @@ fn segments_to_begin(context: &Context<'_>, group: &ClientGroup) -> f64 {
 }
 
 fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) -> f64 {
-    let round_trip_ns = up_ns + down_ns;
-    let lengthenings = cell.clients.iter().map(|group| {
-        let handshake = f64::from(predict::handshake_round_trips(group.variant, context.plan.pins_of(cell)));
-        match (context.plan.metric.as_str(), page_of(context.plan, group)) {
-            ("handshake_time", _) => handshake * round_trip_ns,
-            ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
-            ("startup_time", _) => (handshake + segments_to_begin(context, group)) * round_trip_ns,
-            ("page_load_time", Some(page)) => {
-                // The difference of two predictions hardly depends on the network's randomness.
-                let network = context.plan.network_of(cell).certain();
-                let mut late = network.clone();
-                late.up.delay_ns += number::nearest(up_ns);
-                late.down.delay_ns += number::nearest(down_ns);
-                let predict = |network| {
-                    predict::certain_page_load_ns(page, network, group.variant, context.plan.pins_of(cell))
-                };
-                number::float(predict(&late).saturating_sub(predict(&network)))
-            }
-            _ => round_trip_ns,
+    let (group, pins, round_trip_ns) = (&cell.group, context.plan.pins_of(cell), up_ns + down_ns);
+    let handshake = f64::from(predict::handshake_round_trips(group.variant, pins));
+    match (context.plan.metric.as_str(), page_of(context.plan, group)) {
+        ("handshake_time", _) => handshake * round_trip_ns,
+        ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
+        ("startup_time", _) => (handshake + segments_to_begin(context, group)) * round_trip_ns,
+        ("page_load_time", Some(page)) => {
+            // The difference of two predictions hardly depends on the network's randomness.
+            let network = context.plan.network_of(cell).certain();
+            let mut late = network.clone();
+            late.up.delay_ns += number::nearest(up_ns);
+            late.down.delay_ns += number::nearest(down_ns);
+            let predict = |network| predict::certain_page_load_ns(page, network, group.variant, pins);
+            number::float(predict(&late).saturating_sub(predict(&network)))
         }
-    });
-    lengthenings.reduce(f64::max).unwrap_or(0.0)
+        _ => round_trip_ns,
+    }
 }
 
 #[cfg(test)]

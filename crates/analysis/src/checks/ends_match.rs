@@ -22,8 +22,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 }
 
 fn end(context: &Context<'_>, side: &Side<'_>) -> String {
-    let of_group = |group: &model::plan::ClientGroup| context.plan.workload_of(group).workload.describe_end();
-    side.cell.clients.iter().map(of_group).collect::<Vec<_>>().join(", ")
+    context.plan.workload_of(&side.cell.group).workload.describe_end()
 }
 
 #[cfg(test)]
@@ -43,7 +42,7 @@ mod tests {
         bench.plan.workloads.push(NamedWorkload { name: "other".into(), workload: other });
         for (place, name) in [(0, "w"), (1, "other")] {
             bench.plan.cells[place].levels[0] = Level { factor: "workload".into(), value: name.into() };
-            bench.plan.cells[place].clients[0].workload = place;
+            bench.plan.cells[place].group.workload = place;
         }
         bench.plan.baseline = bench.plan.cells[0].levels[0].clone();
         bench

@@ -35,7 +35,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 }
 
 fn clients<'a>(side: &Side<'a>) -> Vec<&'a str> {
-    side.cell.clients.iter().map(|group| group.client.as_str()).collect()
+    vec![side.cell.group.client.as_str()]
 }
 
 /// The event at which all times of a side start; `None` if it is unknown.
@@ -63,7 +63,7 @@ mod tests {
         let mut bench = Bench::closed(&[Variant::H1, Variant::H1s]);
         for (place, name) in [(0, "h123"), (1, "other")] {
             bench.plan.cells[place].levels[0] = Level { factor: "client".into(), value: name.into() };
-            bench.plan.cells[place].clients[0].client = name.into();
+            bench.plan.cells[place].group.client = name.into();
         }
         bench.plan.baseline = bench.plan.cells[0].levels[0].clone();
         for record in bench.records.iter_mut().filter(|record| record.cell == 1) {

@@ -25,21 +25,15 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let bits_per_s = number::float(network.down.rate.mean_bits_per_s()?);
     let held_bytes = bits_per_s / 8.0 * number::float(network.rtt_ns()) / 1e9;
     let pins = context.plan.pins_of(context.own.cell);
-    let windows = |group: &ClientGroup| match group.variant.http() {
-        HttpVersion::Http2 => Some((pins.http2.stream_window_bytes, pins.http2.connection_window_bytes)),
-        HttpVersion::Http3 => Some((pins.http3.stream_window_bytes, pins.http3.connection_window_bytes)),
-        HttpVersion::Http10 | HttpVersion::Http11 => None,
+    let group = &context.own.cell.group;
+    let (stream, connection) = match group.variant.http() {
+        HttpVersion::Http2 => (pins.http2.stream_window_bytes, pins.http2.connection_window_bytes),
+        HttpVersion::Http3 => (pins.http3.stream_window_bytes, pins.http3.connection_window_bytes),
+        HttpVersion::Http10 | HttpVersion::Http11 => return None,
     };
-    let worst = context.own.cell.clients.iter().filter_map(|group| {
-        let (stream, connection) = windows(group)?;
-        let (largest, at_once) = responses(context, group)?;
-        let (stream, connection) = (f64::from(stream), f64::from(connection));
-        let (of_stream, of_connection) =
-            (stream / held_bytes.min(largest), connection / held_bytes.min(at_once));
-        Some((of_stream, of_connection, stream, connection))
-    });
-    let (of_stream, of_connection, stream, connection) =
-        worst.min_by(|a, b| a.0.min(a.1).total_cmp(&b.0.min(b.1)))?;
+    let (largest, at_once) = responses(context, group)?;
+    let (stream, connection) = (f64::from(stream), f64::from(connection));
+    let (of_stream, of_connection) = (stream / held_bytes.min(largest), connection / held_bytes.min(at_once));
     let size = |bytes: f64| model::units::format_bytes(bytes);
     Some(Finding::pass_or_caveat(
         of_stream.min(of_connection) >= 1.0,

@@ -2,7 +2,7 @@
 
 use model::plan::DIRECT;
 
-use super::{Check, Context, Finding, check};
+use super::{Check, Context, Finding, Side, check};
 
 pub(super) const CHECK: Check = Check {
     measures: "whether QUIC is compared with TCP over the loopback interface",
@@ -20,8 +20,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let baseline = context.baseline.as_ref()?;
-    let is_quic = |clients: &[model::plan::ClientGroup]| clients.iter().any(|group| group.variant.is_quic());
-    let differs = is_quic(&context.own.cell.clients) != is_quic(&baseline.cell.clients);
+    let is_quic = |side: &Side<'_>| side.cell.group.variant.is_quic();
+    let differs = is_quic(&context.own) != is_quic(baseline);
     let measured =
         if differs { "QUIC against TCP over the loopback" } else { "the same transport in both cells" };
     Some(Finding::pass_or_caveat(!differs, measured, "the same transport, or an emulated network"))

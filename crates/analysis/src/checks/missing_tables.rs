@@ -42,10 +42,10 @@ fn describe_loss(context: &Context<'_>, table: Table) -> Option<String> {
         text.push_str(if without == all { ", not judged: " } else { ", judged by the others: " });
         text.push_str(&checks);
     }
-    let workloads = || context.own.cell.clients.iter().map(|group| &context.plan.workload_of(group).workload);
+    let workload = &context.plan.workload_of(&context.own.cell.group).workload;
     let unknown: Vec<&str> = METRICS
         .iter()
-        .filter(|metric| metric.needs(table, context.plan) && workloads().any(|load| metric.is_about(load)))
+        .filter(|metric| metric.needs(table, context.plan) && metric.is_about(workload))
         .map(|metric| metric.name)
         .filter(|name| !context.own.summary.metrics.contains_key(*name))
         .collect();

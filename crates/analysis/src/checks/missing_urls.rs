@@ -36,18 +36,16 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         let reason = "URLs are unknown: there are too many, or the client does not report them";
         return facts().any(is_refused).then(|| Finding::not_reported(reason));
     }
-    let mut urls: Vec<Urls> = vec![Urls::new(); context.own.cell.clients.len()];
-    for run in context.own.ok() {
-        for (known, facts) in urls.iter_mut().zip(&run.groups) {
-            facts.urls.iter().for_each(|(url, tries)| known.entry(*url).or_default().add(*tries));
-        }
+    let mut urls = Urls::new();
+    for facts in context.own.ok().flat_map(|run| &run.groups) {
+        facts.urls.iter().for_each(|(url, tries)| urls.entry(*url).or_default().add(*tries));
     }
-    let sum = |of: fn(&Tries) -> u64| -> u64 { urls.iter().flat_map(|urls| urls.values()).map(of).sum() };
+    let sum = |of: fn(&Tries) -> u64| -> u64 { urls.values().map(of).sum() };
     let (requests, refused) = (sum(|tries| tries.all), sum(|tries| tries.refused));
-    let all = || urls.iter().flat_map(|urls| urls.values());
-    let never: Vec<&Tries> = all().filter(|tries| tries.refused == tries.all).collect();
+    let never: Vec<&Tries> = urls.values().filter(|tries| tries.refused == tries.all).collect();
     let share = number::float(refused) / number::float(requests.max(1));
-    let expected: f64 = all().map(|tries| share.powi(i32::try_from(tries.all).unwrap_or(i32::MAX))).sum();
+    let expected: f64 =
+        urls.values().map(|tries| share.powi(i32::try_from(tries.all).unwrap_or(i32::MAX))).sum();
     let is_chance = statistics::poisson_at_least(never.len(), expected) >= CHANCE;
     let lost: u64 = never.iter().map(|tries| tries.all).sum();
     let result = if is_chance { CheckOutcome::Pass } else { CheckOutcome::Invalid };

@@ -33,7 +33,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
     if !context.is_response_time()
         || context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open)
-        || context.own.cell.clients.iter().any(|group| !crate::run::is_loop(context.plan, group))
+        || !crate::run::is_loop(context.plan, &context.own.cell.group)
     {
         return None;
     }

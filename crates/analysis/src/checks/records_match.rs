@@ -27,8 +27,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 }
 
 fn records(side: &Side<'_>) -> Option<String> {
-    let over_tcp = |variant: model::Variant| variant.is_encrypted() && !variant.is_quic();
-    let has_records = side.cell.clients.iter().all(|group| over_tcp(group.variant));
+    let variant = side.cell.group.variant;
+    let has_records = variant.is_encrypted() && !variant.is_quic();
     side.ok().filter(|_| has_records).find_map(|run| run.sends.tls_records.clone())
 }
 

@@ -28,7 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
     let is_throughput = metric == "requests_per_second";
     let is_latency = context.is_response_time();
-    let is_loop = context.own.cell.clients.iter().all(|group| crate::run::is_loop(context.plan, group));
+    let is_loop = crate::run::is_loop(context.plan, &context.own.cell.group);
     let is_open = context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open);
     if !is_loop || !(is_latency || is_throughput && !is_open) {
         return None;

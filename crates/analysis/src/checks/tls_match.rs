@@ -24,8 +24,8 @@ pub(super) const CHECK: Check = Check {
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let own = sum(&context.own, |facts| &facts.tls);
     if own.is_empty() {
-        let is_encrypted = context.own.cell.clients.iter().any(|group| group.variant.is_encrypted());
-        let is_external = context.own.cell.clients.iter().any(|group| group.client != OWN_CLIENT);
+        let is_encrypted = context.own.cell.group.variant.is_encrypted();
+        let is_external = context.own.cell.group.client != OWN_CLIENT;
         return (is_encrypted && is_external)
             .then(|| Finding::not_reported("the client does not report what TLS it negotiated"));
     }

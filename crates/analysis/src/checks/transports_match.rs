@@ -59,7 +59,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 }
 
 fn is_quic(side: &Side<'_>) -> bool {
-    side.cell.clients.iter().any(|group| group.variant.is_quic())
+    side.cell.group.variant.is_quic()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::number;
-use model::player::{Player, Rule};
+use model::player::Rule;
 use model::workload::{Workload, WorkloadKind};
 
 use super::{Check, CheckOutcome, Context, DISTURBED_SHARE, Finding, Side, check};
@@ -69,22 +69,20 @@ struct Work {
 impl Work {
     /// `None` if no request of a loop succeeded.
     fn of(context: &Context<'_>, side: &Side<'_>, run: &RunSummary) -> Option<Work> {
-        let groups = &side.cell.clients;
+        let group = &side.cell.group;
         let sum = |field: fn(&GroupFacts) -> u64| number::float(run.groups.iter().map(field).sum());
         let body_bytes = sum(|facts| facts.body_bytes);
-        if groups.iter().all(|group| page_of(context.plan, group).is_some()) {
+        if page_of(context.plan, group).is_some() {
             let requests = Some(sum(|facts| facts.requests));
             return Some(Work { requests, body_bytes: Some(body_bytes), urls: None, is_page: true });
         }
-        let players: Vec<&Player> =
-            groups.iter().filter_map(|group| player_of(context.plan, group)).collect();
         let ok = sum(|facts| facts.requests_ok);
-        if players.len() == groups.len() {
-            let is_fixed = players.iter().all(|player| matches!(player.rule, Rule::Fixed { .. }));
+        if let Some(player) = player_of(context.plan, group) {
+            let is_fixed = matches!(player.rule, Rule::Fixed { .. });
             let body_bytes = is_fixed.then_some(body_bytes);
             return Some(Work { requests: Some(ok), body_bytes, urls: None, is_page: true });
         }
-        let is_counted = groups.iter().all(|group| ends_by_number(&context.plan.workload_of(group).workload));
+        let is_counted = ends_by_number(&context.plan.workload_of(group).workload);
         let urls = sum(|facts| facts.distinct_urls);
         (ok > 0.0).then(|| Work {
             requests: is_counted.then(|| sum(|facts| facts.requests)),

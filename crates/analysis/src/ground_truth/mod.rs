@@ -17,7 +17,7 @@ use worlds::{Dice, WORLDS, World};
 
 use crate::comparison::{CellRuns, compare_all};
 use crate::estimate::{Sampling, Statistic, estimates, share};
-use crate::fixtures::Bench;
+use crate::fixtures::{Bench, summary_of};
 use crate::repetition::progress;
 use crate::summary::{CellSummary, Comparison, Estimate, Verdict};
 use crate::{Distribution, RunSummary};
@@ -211,7 +211,7 @@ fn tails(
     world: &World,
     blocks: u32,
 ) -> [Comparison; 2] {
-    let template = RunSummary::of(&bench.plan, &bench.records[0]);
+    let template = summary_of(&bench.plan, &bench.records[0]);
     let times: Vec<Distribution> = (0..2 * blocks).map(|_| world.run(dice, world.requests)).collect();
     // The same times, of equal loops and of loops whose second is slower.
     [1.0, 1.1].map(|factor| {

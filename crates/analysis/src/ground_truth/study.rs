@@ -4,7 +4,7 @@ use model::number;
 use model::variant::Variant;
 
 use super::worlds::Dice;
-use crate::fixtures::Bench;
+use crate::fixtures::{Bench, summary_of};
 use crate::summary::{Summary, Verdict};
 use crate::{RunSummary, analyse};
 
@@ -55,7 +55,7 @@ pub(crate) fn five_cells(margin_share: f64) -> Bench {
 /// Blocks differ by 2 %.
 pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks: u32) -> Vec<RunSummary> {
     let mut dice = Dice::new(seed);
-    let mut template = RunSummary::of(&bench.plan, &bench.records[0]);
+    let mut template = summary_of(&bench.plan, &bench.records[0]);
     // With a margin of 0 any lateness invalidates; this study tests times only.
     template.links.clear();
     let cells = number::small(bench.plan.cells.len());
@@ -65,7 +65,7 @@ pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks
         for cell in 0..cells {
             let mut summary = template.clone();
             (summary.run, summary.block, summary.cell) = (block * cells + cell, block, cell);
-            let variant = bench.plan.cells[cell as usize].clients[0].variant;
+            let variant = bench.plan.cells[cell as usize].group.variant;
             summary.groups[0].versions = [(variant.http(), 3)].into();
             let scale = if cell == cells - 1 { factor } else { 1.0 };
             let value = 1e9 * scale * (common + noise.draw(&mut dice)).exp();

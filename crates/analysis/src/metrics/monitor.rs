@@ -56,16 +56,15 @@ fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {
 
 /// The sum of the peak memory of all server processes, including servers behind a proxy.
 fn server_memory_peak(view: &View<'_>) -> Option<f64> {
-    let backs = view.cell.iter().flat_map(|cell| &cell.chains).filter_map(|chain| chain.back.as_ref());
-    let nodes = servers(view).chain(backs.map(|back| back.node.as_str())).collect();
+    let back = view.cell.and_then(|cell| cell.chain.back.as_ref());
+    let nodes = servers(view).chain(back.map(|back| back.node.as_str())).collect();
     peak_on(view, &nodes, SubjectKind::Process, Quantity::PeakResident)
 }
 
 /// The nodes of the servers that the groups send requests to.
 fn servers<'a>(view: &View<'a>) -> impl Iterator<Item = &'a str> {
-    let used: BTreeSet<usize> = view.planned().map(|group| group.chain).collect();
-    let chains = view.cell.map_or(&[][..], |cell| &cell.chains).iter().enumerate();
-    chains.filter(move |(place, _)| used.contains(place)).map(|(_, chain)| chain.node.as_str())
+    let is_used = view.planned().next().is_some();
+    view.cell.filter(|_| is_used).map(|cell| cell.chain.node.as_str()).into_iter()
 }
 
 /// The nodes of the groups.

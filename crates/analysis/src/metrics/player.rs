@@ -147,8 +147,7 @@ mod tests {
     use model::player::PlayerEventKind;
     use model::variant::Variant;
 
-    use crate::RunSummary;
-    use crate::fixtures::{Bench, passes, silent};
+    use crate::fixtures::{Bench, passes, silent, summary_of};
     use crate::metrics::METRICS;
 
     const OWN: [&str; 6] = [
@@ -163,7 +162,7 @@ mod tests {
     #[test]
     fn a_playback_is_measured_from_its_events() {
         let bench = Bench::player(&[Variant::H2]);
-        let run = RunSummary::of(&bench.plan, &bench.records[0]);
+        let run = summary_of(&bench.plan, &bench.records[0]);
         // Four segments of 500 ms: playing after 600 ms, 400 ms of stall before the third, 3 s in all.
         for (name, value) in [
             ("startup_time", 600e6),
@@ -186,17 +185,17 @@ mod tests {
         let events = &mut bench.records[0].player;
         events.retain(|event| event.at_ns < 2_000_000_000);
         events.last_mut().unwrap().what = PlayerEventKind::Failed;
-        let run = RunSummary::of(&bench.plan, &bench.records[0]);
+        let run = summary_of(&bench.plan, &bench.records[0]);
         assert_eq!(run.value("startup_time"), Some(600e6));
         OWN[1..].iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
         bench.records[0].player.clear();
-        assert_eq!(RunSummary::of(&bench.plan, &bench.records[0]).value("startup_time"), None);
+        assert_eq!(summary_of(&bench.plan, &bench.records[0]).value("startup_time"), None);
     }
 
     #[test]
     fn other_workloads_have_none_of_it() {
         for bench in [Bench::page(&[Variant::H2]), Bench::closed(&[Variant::H2])] {
-            let run = RunSummary::of(&bench.plan, &bench.records[0]);
+            let run = summary_of(&bench.plan, &bench.records[0]);
             OWN.iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
         }
         for metric in METRICS.iter().filter(|metric| OWN.contains(&metric.name)) {

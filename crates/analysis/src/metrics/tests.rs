@@ -8,11 +8,11 @@ use model::variant::Variant;
 
 use super::{METRICS, find};
 use crate::RunSummary;
-use crate::fixtures::Bench;
+use crate::fixtures::{Bench, summary_of};
 use crate::summary::{CheckOutcome, Verdict};
 
 fn first(bench: &Bench) -> RunSummary {
-    RunSummary::of(&bench.plan, &bench.records[0])
+    summary_of(&bench.plan, &bench.records[0])
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn external() -> Bench {
 #[test]
 fn an_external_clients_sums_are_the_same_metrics() {
     let bench = external();
-    let run = RunSummary::of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
+    let run = summary_of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
     assert_eq!(run.value("requests_per_second"), Some(150.0));
     assert_eq!(run.value("goodput"), None, "it does not report the bytes of successes");
     assert_eq!((run.value("requests"), run.value("availability")), (Some(400.0), Some(0.75)));

@@ -1,5 +1,6 @@
 //! The name server of a study's run.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::name_service::{self, files, start};
 use crate::study::{SERVER_NAME, Study, failed};
 
 impl Study<'_> {
-    /// Starts the study's name server, which knows the address of the cell's server, and makes the client use
+    /// Starts the study's name server, which knows the address of the run's server, and makes the clients use
     /// it; `None` where clients know the address.
     ///
     /// # Errors
@@ -23,15 +24,19 @@ impl Study<'_> {
     pub(crate) fn start_name_server(
         &self,
         lab: &Lab,
-        cell: &Cell,
+        cells: &[Cell],
         logs: &Path,
     ) -> Result<Option<Process>, Outcome> {
-        let Some(topology) = self.plan.topology_of(cell).filter(|_| self.has_dns()) else { return Ok(None) };
+        let Some(cell) = cells.first().filter(|_| self.has_dns()) else { return Ok(None) };
+        let Some(topology) = self.plan.topology_of(cell) else { return Ok(None) };
         let start = || {
-            let files = files(&topology, lab.client().name()).context("the client has no link to it")?;
-            lab.client().cover_files(files)?;
+            let nodes: BTreeSet<&str> = cells.iter().map(|cell| cell.group.node.as_str()).collect();
+            for node in nodes.into_iter().filter_map(|name| lab.node(name)) {
+                let files = files(&topology, node.name()).context("a client has no link to it")?;
+                node.cover_files(files)?;
+            }
             fs::create_dir_all(logs).with_context(|| format!("cannot create {}", logs.display()))?;
-            start(lab, &config(lab, &topology, &cell.chains[0])?, logs)
+            start(lab, &config(lab, &topology, &cell.chain)?, logs)
         };
         start().map(Some).map_err(|error| failed(FailureKind::Lab)(error.context("the name server")))
     }

@@ -1,19 +1,21 @@
 //! The clients of a run: h123's own, or external programs.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use drive::client::{ClientOutcome, Limits};
+use drive::client::{ClientOutcome, Limits, Stops};
 use drive::{ExternalSpec, Support};
-use lab::{Lab, LabError, OwnFile};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClockReference, Target};
+use lab::{Lab, LabError, Node, OwnFile};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference, Target};
 use model::external::OWN_CLIENT;
 use model::options::Options;
-use model::plan::{ClientGroup, ServerChain};
+use model::plan::{ClientGroup, GroupEnd, ServerChain};
 use model::sample::{FailureKind, Outcome};
 use model::{Cell, RunRecord, Setting};
 
-use crate::study::chain::RunningChain;
+use crate::study::chain::{RunningServers, node_of};
 use crate::study::{CLIENT_BYTES, Study, failed};
 
 /// The secrets of TLS and QUIC, and the qlog of the clients' QUIC connections, in the run's folder of logs.
@@ -26,7 +28,7 @@ const CLIENT_GRACE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy)]
 pub(crate) struct RunClients<'a> {
     /// The servers that answer.
-    pub(crate) servers: &'a RunningChain<'a>,
+    pub(crate) servers: &'a RunningServers<'a>,
     /// The run's clock.
     pub(crate) clock: &'a ClockReference,
     /// The run's seed.
@@ -36,36 +38,67 @@ pub(crate) struct RunClients<'a> {
 }
 
 impl Study<'_> {
-    /// Why the cell's clients cannot run it here, if they cannot.
+    /// Why the clients of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_clients(&self, cell: &Cell) -> Option<String> {
-        let of_client = |group: &ClientGroup| {
-            let program = self.clients.get(&group.client)?.probe(&self.program).ok()?;
-            match program.support(group.variant) {
+        let of_client = || {
+            let program = self.clients.get(&cell.group.client)?.probe(&self.program).ok()?;
+            match program.support(cell.group.variant) {
                 Support::Supported => None,
                 Support::Unsupported(reason) => Some(reason),
             }
         };
-        cell.unsupported.clone().or_else(|| cell.clients.iter().find_map(of_client))
+        cell.unsupported.clone().or_else(of_client)
     }
 
-    /// Runs the cell's client groups one after the other and adds their rows to the record.
+    /// Runs the client groups of a run at the same time and adds their rows to the record.
     ///
     /// # Errors
-    /// The first failure, which is the run's outcome.
+    /// The first failure in the order of the groups, which is the run's outcome.
     pub(crate) fn run_clients(
         &self,
         lab: &Lab,
-        cell: &Cell,
+        cells: &[Cell],
         clients: &RunClients<'_>,
         record: &mut RunRecord,
     ) -> Result<(), Outcome> {
+        // Set for each group when it ends.
+        let ended: Vec<AtomicBool> = cells.iter().map(|_| AtomicBool::new(false)).collect();
+        let never = AtomicBool::new(false);
+        let enough = |cell: &Cell| match cell.group.end {
+            GroupEnd::With(other) => ended.get(usize::from(other)).unwrap_or(&never),
+            GroupEnd::Done | GroupEnd::AfterNs(_) => &never,
+        };
+        let outcomes: Vec<Result<ClientOutcome, Outcome>> = thread::scope(|scope| {
+            let run = |cell: &Cell, own: &AtomicBool, enough: &AtomicBool| {
+                let outcome = self.run_group(lab, cell, clients, enough);
+                own.store(true, Ordering::Relaxed);
+                outcome
+            };
+            let running: Vec<_> = cells
+                .iter()
+                .zip(&ended)
+                .map(|(cell, own)| {
+                    let enough = enough(cell);
+                    scope.spawn(move || run(cell, own, enough))
+                })
+                .collect();
+            let panicked =
+                |_| Err(Outcome::failed(FailureKind::Client, "its thread panicked: a fault of h123"));
+            running.into_iter().map(|group| group.join().unwrap_or_else(panicked)).collect()
+        });
         let mut outcome = Ok(());
-        for group in &cell.clients {
-            let client = self.run_group(lab, cell, group, clients)?;
+        for (cell, client) in cells.iter().zip(outcomes) {
+            let client = match client {
+                Ok(client) => client,
+                Err(failed) => {
+                    outcome = outcome.and(Err(failed));
+                    continue;
+                }
+            };
             record.samples.extend(client.samples);
             record.connections.extend(client.connections);
             record.player.extend(client.player);
-            record.clients.push(client.report);
+            record.clients.push(ClientReport { group: cell.group.group, ..client.report });
             if !client.outcome.is_ok() {
                 outcome = outcome.and(Err(client.outcome));
             }
@@ -77,21 +110,21 @@ impl Study<'_> {
         &self,
         lab: &Lab,
         cell: &Cell,
-        group: &ClientGroup,
         clients: &RunClients<'_>,
+        enough: &AtomicBool,
     ) -> Result<ClientOutcome, Outcome> {
         let RunClients { servers, clock, seed, logs } = *clients;
+        let group = &cell.group;
         let assignment = Assignment {
             options: self.client_options(cell, logs),
             version: ASSIGNMENT_VERSION,
             group: group.group,
             node: group.node.clone(),
             clock: clock.clone(),
-            target: servers.target(group.variant)?,
+            target: servers.target(cell)?,
             workload: self.plan.workload_of(group).workload.clone(),
             pins: self.plan.pins_of(cell).clone(),
             seed: seed ^ u64::from(group.group),
-            // Each group has the whole limit.
             deadline_ns: load::Clock::new(clock).now_ns().saturating_add(cell.run_limit_ns),
         };
         let limits = Limits {
@@ -99,18 +132,20 @@ impl Study<'_> {
             bytes: CLIENT_BYTES,
             cpus: self.cores.client.clone(),
         };
+        let node = node_of(lab, &group.node)?;
         if group.client != OWN_CLIENT {
-            return self.run_external(lab, group, &assignment, &limits, logs);
+            return self.run_external(node, group, &assignment, &limits, logs);
         }
-        let log = logs.join("client.log");
-        drive::client::run_until(lab.client(), &self.program, &assignment, limits, &log, self.stop)
+        let log = logs.join(log_name("client.log", group));
+        let stops = Stops { kill: self.stop, end: enough };
+        drive::client::run_until_enough(node, &self.program, &assignment, limits, &log, stops)
             .map_err(failed(FailureKind::Client))
     }
 
     /// Runs a group's external client to its end.
     fn run_external(
         &self,
-        lab: &Lab,
+        node: &Node,
         group: &ClientGroup,
         assignment: &Assignment,
         limits: &Limits,
@@ -123,13 +158,24 @@ impl Study<'_> {
             ));
         };
         let spec = ExternalSpec {
-            folder: &logs.join("client"),
-            log: &logs.join("client.log"),
+            folder: &logs.join(log_name("client", group)),
+            log: &logs.join(log_name("client.log", group)),
             tool: &self.program,
-            has_names: cover_hosts_file(lab, &assignment.target)?,
+            has_names: self.cover_hosts_file(node, &assignment.target)?,
             stop: self.stop,
         };
-        client.run(lab.client(), assignment, limits, &spec).map_err(failed(FailureKind::Client))
+        client.run(node, assignment, limits, &spec).map_err(failed(FailureKind::Client))
+    }
+
+    /// Puts the server's name into a client node's /etc/hosts: most external clients cannot be given an
+    /// address for a name. Returns whether the node has an /etc/hosts to itself.
+    fn cover_hosts_file(&self, node: &Node, target: &Target) -> Result<bool, LabError> {
+        if !self.emulated {
+            return Ok(false);
+        }
+        let text = format!("127.0.0.1 localhost\n{} {}\n", target.address.ip(), target.server_name);
+        node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text }])?;
+        Ok(true)
     }
 
     /// Options that follow from the study, the cell's network and servers, and --pcap.
@@ -145,7 +191,7 @@ impl Study<'_> {
         let mut options = Options::default();
         options.requests.request_ids = self.plan.server_time;
         options.connections.dns_lookup = self.has_dns();
-        options.protocols.tls.early_data = pins.resumption && cell.chains.iter().any(takes_early_data);
+        options.protocols.tls.early_data = pins.resumption && takes_early_data(&cell.chain);
         options.protocols.tls.key_log = self.pcap.then(|| in_logs(KEYS));
         options.protocols.qlog = self.pcap.then(|| in_logs(QLOG));
         options.protocols.accept_push = pins.http2.accept_push;
@@ -154,13 +200,11 @@ impl Study<'_> {
     }
 }
 
-/// Puts the server's name into the client node's /etc/hosts: most external clients cannot be given an address
-/// for a name. Returns whether the node has an /etc/hosts to itself.
-fn cover_hosts_file(lab: &Lab, target: &Target) -> Result<bool, LabError> {
-    if !lab.is_emulated() {
-        return Ok(false);
+/// A name in the run's folder of logs; of further groups with a number.
+fn log_name(name: &str, group: &ClientGroup) -> String {
+    match (group.group, name.split_once('.')) {
+        (0, _) => name.to_owned(),
+        (number, Some((stem, ending))) => format!("{stem}-{}.{ending}", number + 1),
+        (number, None) => format!("{name}-{}", number + 1),
     }
-    let text = format!("127.0.0.1 localhost\n{} {}\n", target.address.ip(), target.server_name);
-    lab.client().cover_files(vec![OwnFile { path: "/etc/hosts".into(), text }])?;
-    Ok(true)
 }

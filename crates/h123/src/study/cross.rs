@@ -61,7 +61,8 @@ impl Study<'_> {
     ) -> Result<Cross<'_, 'l>, Outcome> {
         let topology = self.plan.topology_of(cell).filter(|_| lab.is_emulated());
         let lead = Duration::from_nanos(topology.as_ref().map_or(0, model::Topology::lead_ns));
-        let limit = Duration::from_nanos(cell.run_limit_ns) + 2 * lead + Duration::from_secs(10);
+        let limit =
+            Duration::from_nanos(self.plan.run_limit_ns(cell.cell)) + 2 * lead + Duration::from_secs(10);
         let mut cross = Cross { study: self, flows: Vec::new(), lead, limit, servers: Vec::new() };
         let Some(topology) = topology else { return Ok(cross) };
         let name = |node: usize| topology.nodes[node].name.as_str();

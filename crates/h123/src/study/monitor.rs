@@ -13,13 +13,15 @@ impl Study<'_> {
     ///
     /// # Errors
     /// The run's outcome: the lab refused.
-    pub(crate) fn prepare_monitor(&self, lab: &Lab, cell: &Cell) -> Result<Option<Monitor>, Outcome> {
+    pub(crate) fn prepare_monitor(&self, lab: &Lab, cells: &[Cell]) -> Result<Option<Monitor>, Outcome> {
         let Some(period_ns) = self.plan.monitor.period_ns() else { return Ok(None) };
         let mut nodes: Vec<&Node> = vec![lab.client(), lab.server()];
-        let fronts = cell.chains.iter().map(|chain| &chain.node);
-        let backs = cell.chains.iter().filter_map(|chain| chain.back.as_ref()).map(|back| &back.node);
-        let named = cell.clients.iter().map(|group| &group.node).chain(fronts).chain(backs);
-        for node in named.filter_map(|name| lab.node(name)) {
+        let of_cell = |cell: &'_ Cell| {
+            let back = cell.chain.back.as_ref().map(|back| back.node.clone());
+            [Some(cell.group.node.clone()), Some(cell.chain.node.clone()), back].into_iter().flatten()
+        };
+        let named: Vec<String> = cells.iter().flat_map(of_cell).collect();
+        for node in named.iter().filter_map(|name| lab.node(name)) {
             if nodes.iter().all(|known| known.name() != node.name()) {
                 nodes.push(node);
             }

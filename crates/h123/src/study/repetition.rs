@@ -32,7 +32,7 @@ impl<'a> Repetition<'a> {
     /// Adds a run that was stored.
     pub(crate) fn add(&mut self, record: &RunRecord) {
         if self.plan.repetition.is_some() {
-            self.runs.push(RunSummary::of(self.plan, record));
+            self.runs.extend(RunSummary::all_of(self.plan, record));
         }
     }
 
@@ -47,7 +47,7 @@ impl<'a> Repetition<'a> {
     pub(crate) fn adds_before(&self, planned: &PlannedRun) -> Option<(usize, u64)> {
         let is_added = planned.block >= self.plan.runs_per_cell;
         let is_first = self.runs.iter().all(|run| run.block != planned.block);
-        let expected_ns = self.plan.cells.iter().map(|cell| cell.expected_run_ns).sum();
-        (is_added && is_first).then_some((self.plan.cells.len(), expected_ns))
+        let expected_ns = self.plan.run_cells().map(|cell| self.plan.expected_run_ns(cell.cell)).sum();
+        (is_added && is_first).then_some((self.plan.runs_per_block(), expected_ns))
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use analysis::further::further_runs_of_all;
-use analysis::summary::CellStatus;
+use analysis::summary::{CellStatus, CellSummary};
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::sample::{FailureKind, Outcome};
@@ -144,9 +144,9 @@ fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Valu
     })
 }
 
-/// What figures show of each run: its trace if that is small enough, the monitor's readings, and the playback
+/// What figures show of each run and cell: its trace if that is small enough, the monitor's readings, and the playback
 /// of a video.
-type FigureData = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
+type FigureData = BTreeMap<(u32, u32), (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
 
 /// The same of the runs that represent their cells.
 #[derive(Default)]
@@ -177,23 +177,29 @@ pub(crate) fn summarise_runs(
                 kept.push(sample.clone());
             }
         })?;
-        let whole = || RunRecord { samples: kept, ..record.clone() };
-        let timeline = RunTimeline::from_record(plan, record);
-        let trace = is_traced.then(|| RunTrace::from_record(&whole()));
-        Ok((fold.finish(), (trace, timeline, RunPlayback::from_record(record))))
+        let summaries = fold.finish();
+        let whole = is_traced.then(|| RunRecord { samples: kept, ..record.clone() });
+        let shown = |group: u16| {
+            let trace = whole.as_ref().map(|whole| RunTrace::from_record(whole, group));
+            (trace, RunTimeline::from_record(plan, record, group), RunPlayback::from_record(record, group))
+        };
+        let groups = plan.cells_of_run(record.cell).iter().map(|cell| cell.group.group);
+        Ok(summaries.into_iter().zip(groups.map(shown)).collect::<Vec<_>>())
     })?;
     damaged.check_runs(folder.path());
     damaged.check_checksums(folder)?;
     let (mut runs, mut figure_data, mut unread) = (Vec::new(), FigureData::new(), Vec::new());
     for run in condensed {
         match run {
-            Ok(((summary, shown), lost)) => {
+            Ok((cells, lost)) => {
                 lost.iter().for_each(|damage| damaged.add(folder, damage));
-                let tables = lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str());
-                let tables = tables.filter_map(|table| table.parse().ok());
-                let summary = tables.fold(summary, |summary, table| summary.without(plan, table));
-                figure_data.insert(summary.run, shown);
-                runs.push(summary);
+                let tables =
+                    || lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str()?.parse().ok());
+                for (summary, shown) in cells {
+                    let summary = tables().fold(summary, |summary, table| summary.without(plan, table));
+                    figure_data.insert((summary.run, summary.cell), shown);
+                    runs.push(summary);
+                }
             }
             Err(damage) => {
                 unread.extend(damage.run.map(|run| (run, damage.reason.clone())));
@@ -210,10 +216,10 @@ pub(crate) fn summarise_runs(
 fn lost_cells(plan: &Plan, read: &[RunSummary], unread: &[(u32, String)]) -> Vec<RunSummary> {
     let planned = unread.iter().filter_map(|(run, reason)| Some((plan.runs.get(*run as usize)?, reason)));
     let lost = planned.filter(|(planned, _)| read.iter().all(|run| run.cell != planned.cell));
-    lost.map(|(planned, reason)| {
+    lost.flat_map(|(planned, reason)| {
         let words = format!("its rows of requests are stored but cannot be read: {reason}");
         let outcome = Outcome::failed(FailureKind::System, words);
-        RunSummary::of(plan, &RunRecord { outcome, ..RunRecord::empty(planned) })
+        RunSummary::all_of(plan, &RunRecord { outcome, ..RunRecord::empty(planned) })
     })
     .collect()
 }
@@ -229,7 +235,8 @@ pub(crate) fn shown(value: &str) -> String {
 
 fn representative(mut figure_data: FigureData, summary: &Summary) -> RepresentativeRuns {
     let mut shown = RepresentativeRuns::default();
-    let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
+    let run = |cell: &CellSummary| Some((representative_run(cell, &summary.metric)?, cell.cell));
+    let runs = summary.cells.iter().filter_map(run);
     for (trace, timeline, playback) in runs.filter_map(|run| figure_data.remove(&run)) {
         shown.traces.extend(trace);
         shown.timelines.extend(timeline);

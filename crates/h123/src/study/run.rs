@@ -17,6 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use lab::{Lab, LabError, LabSpec, Monitor};
 use model::plan::PlannedTopology;
+use model::record::Calibration;
 use model::sample::{FailureKind, Outcome};
 use model::{Cell, PlannedRun, RunRecord};
 use store::ResultFolder;
@@ -60,12 +61,14 @@ impl Study<'_> {
             if let Some((runs, expected_ns)) = repetition.adds_before(planned) {
                 progress.expect(self.plan, runs, expected_ns);
             }
-            let cell = &self.plan.cells[planned.cell as usize];
+            let cells = self.plan.cells_of_run(planned.cell);
             progress.begin(self.plan, planned.cell);
             if self.emulated {
-                reference.measure(self.plan, cell, self.cores.emulator, folder)?;
+                for cell in cells {
+                    reference.measure(self.plan, cell, self.cores.emulator, folder)?;
+                }
             }
-            let record = self.run_once(planned, cell, &folder.logs());
+            let record = self.run_once(planned, cells, &folder.logs());
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
@@ -77,12 +80,12 @@ impl Study<'_> {
     }
 
     /// One run, whole, with its outcome.
-    fn run_once(&self, planned: &PlannedRun, cell: &Cell, logs: &Path) -> RunRecord {
+    fn run_once(&self, planned: &PlannedRun, cells: &[Cell], logs: &Path) -> RunRecord {
         let began = Instant::now();
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut record = RunRecord { began_unix_ns: nanoseconds(since_epoch), ..RunRecord::empty(planned) };
         let logs = logs.join(format!("run-{:06}", planned.run));
-        record.outcome = self.measure(planned, cell, &logs, &mut record).err().unwrap_or(Outcome::Ok);
+        record.outcome = self.measure(planned, cells, &logs, &mut record).err().unwrap_or(Outcome::Ok);
         record.took_ns = nanoseconds(began.elapsed());
         record
     }
@@ -91,40 +94,45 @@ impl Study<'_> {
     fn measure(
         &self,
         planned: &PlannedRun,
-        cell: &Cell,
+        cells: &[Cell],
         logs: &Path,
         record: &mut RunRecord,
     ) -> Result<(), Outcome> {
-        if let Some(reason) = self.unsupported_by_clients(cell).or_else(|| self.unsupported_by_servers(cell))
-        {
+        let unsupported =
+            |cell: &Cell| self.unsupported_by_clients(cell).or_else(|| self.unsupported_by_servers(cell));
+        if let Some(reason) = cells.iter().find_map(unsupported) {
             return Err(Outcome::Unsupported(reason));
         }
+        // All cells of a run share what is built; they differ in the choice of client and server.
+        let [cell, ..] = cells else {
+            return Err(Outcome::failed(FailureKind::Lab, "the run has no cell: a fault of h123"));
+        };
         let lab = self.build_lab(planned, cell)?;
-        let (servers, calibration) = std::thread::scope(|scope| {
-            let starting = scope.spawn(|| self.start_chain(&lab, cell, logs, planned.seed));
-            let calibration = lab.calibrate(CALIBRATION_PROBES);
+        let (servers, round_trips) = std::thread::scope(|scope| {
+            let starting = scope.spawn(|| self.start_servers(&lab, cells, logs, planned.seed));
+            let round_trips = self.calibrate(&lab, cells);
             let panicked =
                 |_| Err(Outcome::failed(FailureKind::Server, "its start panicked: a fault of h123"));
-            (starting.join().unwrap_or_else(panicked), calibration)
+            (starting.join().unwrap_or_else(panicked), round_trips)
         });
         let mut servers = servers?;
-        record.calibration = calibration?;
-        let warm_requests = self.warm(&lab, cell, &servers, planned.seed, logs)?;
-        let _name_server = self.start_name_server(&lab, cell, logs)?;
+        record.round_trips = round_trips?;
+        let warm_requests = self.warm(&lab, cells, &servers, planned.seed, logs)?;
+        let _name_server = self.start_name_server(&lab, cells, logs)?;
         let cross = self.start_cross_traffic(&lab, cell, planned.seed, logs)?;
         if self.pcap {
             lab.begin_capture(&logs.join(CAPTURE))?;
         }
-        let monitor = self.prepare_monitor(&lab, cell)?;
+        let monitor = self.prepare_monitor(&lab, cells)?;
         lab.begin_measuring()?;
-        let timed = if self.plan.server_time { servers.timed(&cell.chains[0]) } else { Vec::new() };
+        let timed = if self.plan.server_time { servers.timed() } else { Vec::new() };
         server_time::begin(&lab, &timed);
         let clock = load::Clock::begin();
         let outcome = cross.run_during(|| {
             servers.begin_measuring();
             monitor.iter().try_for_each(|monitor| monitor.begin(clock.run_start_ns))?;
             let clients = RunClients { servers: &servers, clock: &clock, seed: planned.seed, logs };
-            let outcome = self.run_clients(&lab, cell, &clients, record);
+            let outcome = self.run_clients(&lab, cells, &clients, record);
             record.readings = monitor.map_or(Ok(Vec::new()), Monitor::finish)?;
             outcome
         });
@@ -135,8 +143,27 @@ impl Study<'_> {
             servers.wait_for_end(DYING)?;
         }
         let stopped = servers.stop(&mut record.servers);
-        server_time::collect(&timed, packets, warm_requests, cell, clock.run_start_ns, record);
+        server_time::collect(&timed, packets, warm_requests, cells, clock.run_start_ns, record);
         stopped.and(outcome)
+    }
+
+    /// Measures the round trips on the empty path of each cell, each path once.
+    fn calibrate(&self, lab: &Lab, cells: &[Cell]) -> Result<Vec<Calibration>, LabError> {
+        let mut measured: Vec<(usize, Option<Calibration>)> = Vec::new();
+        let mut of_cells = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let known = measured.iter().find(|(network, _)| *network == cell.network);
+            let calibration = match (known, self.plan.topology_of(cell).filter(|_| self.emulated)) {
+                (Some((_, known)), _) => known.clone(),
+                (None, None) => None,
+                (None, Some(topology)) => lab.calibrate_route(&topology, CALIBRATION_PROBES)?,
+            };
+            if known.is_none() {
+                measured.push((cell.network, calibration.clone()));
+            }
+            of_cells.extend(calibration.map(|found| Calibration { group: cell.group.group, ..found }));
+        }
+        Ok(of_cells)
     }
 
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {

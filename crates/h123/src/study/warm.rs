@@ -15,7 +15,7 @@ use model::options::Options;
 use model::sample::{FailureKind, Outcome};
 use model::units::NANOS_PER_S;
 
-use crate::study::chain::{RunningChain, node_of};
+use crate::study::chain::{RunningServers, node_of};
 use crate::study::{CLIENT_BYTES, Study, failed};
 
 /// A warm-up may take twice its expected time and this.
@@ -24,29 +24,30 @@ const GRACE_NS: u64 = 60 * NANOS_PER_S;
 const LOG: &str = "warm.log";
 
 impl Study<'_> {
-    /// Uses the front server of a cell for as long as the study says. Returns the number of requests.
+    /// Uses the front servers of a run for as long as the study says. Returns the number of requests.
     ///
     /// # Errors
     /// The run's outcome: the client failed, or no request succeeded.
     pub(crate) fn warm(
         &self,
         lab: &Lab,
-        cell: &Cell,
-        servers: &RunningChain<'_>,
+        cells: &[Cell],
+        servers: &RunningServers<'_>,
         seed: u64,
         logs: &Path,
     ) -> Result<usize, Outcome> {
         let Some(amount) = self.plan.warm else { return Ok(0) };
         let limit_ns = amount.expected_ns().saturating_mul(2).saturating_add(GRACE_NS);
         let mut requests = 0;
-        for group in &cell.clients {
+        for cell in cells {
+            let group = &cell.group;
             let assignment = Assignment {
                 options: Options::default(),
                 version: ASSIGNMENT_VERSION,
                 group: group.group,
-                node: cell.chains[group.chain].node.clone(),
+                node: cell.chain.node.clone(),
                 clock: load::Clock::begin(),
-                target: servers.target(group.variant)?,
+                target: servers.target(cell)?,
                 workload: amount.workload(&self.plan.workload_of(group).workload),
                 pins: self.plan.pins_of(cell).clone(),
                 seed,

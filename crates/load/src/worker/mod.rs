@@ -472,6 +472,7 @@ impl<'a> Worker<'a> {
             Lag { p50_ns: of(0.5), p99_ns: of(0.99), max_ns: of(1.0) }
         };
         let client = ClientReport {
+            group: self.assignment.group,
             contents: self.session.kinds.texts(),
             urls: self.requests.into_labels(),
             started_ns,

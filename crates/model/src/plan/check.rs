@@ -2,7 +2,7 @@
 //! study can have. Code that has a plan relies on it.
 
 use crate::named::unknown;
-use crate::plan::{Cell, PLAN_VERSION, Plan};
+use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
 use crate::request_path::check_request_path;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
@@ -86,12 +86,29 @@ impl Plan {
         if self.cells[..index].iter().any(same) {
             return Err(format!("it is a second cell `{}`", cell.label()));
         }
-        // Servers start for the first chain.
-        check_index("chain", 0, cell.chains.len())?;
-        check_index("client group", 0, cell.clients.len())?;
-        for group in &cell.clients {
-            check_index("workload", group.workload, self.workloads.len())?;
-            check_index("chain", group.chain, cell.chains.len())?;
+        check_index("workload", cell.group.workload, self.workloads.len())?;
+        let before = index.checked_sub(1).map(|before| &self.cells[before]);
+        match (cell.group.group, before) {
+            (0, _) => {}
+            (number, Some(before)) if before.group.group + 1 == number => {
+                let same = |other: &Cell| (other.backend, other.pins.clone());
+                if same(before) != same(cell) {
+                    return Err("its backend or pins differ from those of its run".to_owned());
+                }
+            }
+            (number, _) => return Err(format!("its client group {number} follows no group {}", number - 1)),
+        }
+        if let GroupEnd::With(other) = cell.group.end {
+            let groups = &self.cells[index - usize::from(cell.group.group)..];
+            let groups: Vec<&ClientGroup> = (0_u16..)
+                .zip(groups)
+                .take_while(|(number, cell)| cell.group.group == *number)
+                .map(|(_, cell)| &cell.group)
+                .collect();
+            check_index("client group", other.into(), groups.len())?;
+            if let Some(circle) = circle_of_ends(&groups, cell.group.group) {
+                return Err(format!("the ends of its client groups wait for each other: {circle}"));
+            }
         }
         Ok(())
     }
@@ -104,13 +121,19 @@ impl Plan {
             } else if run.block < block {
                 Err(format!("block {} follows block {block}", run.block))
             } else {
-                check_index("cell", run.cell as usize, self.cells.len())
+                check_index("cell", run.cell as usize, self.cells.len()).and_then(|()| {
+                    match self.cells_of_run(run.cell) {
+                        [] => Err(format!("its cell {} is not the first of a run", run.cell)),
+                        _ => Ok(()),
+                    }
+                })
             };
             problem.map_err(|problem| format!("run {index}: {problem}"))?;
             block = run.block;
         }
-        if self.runs.len() < self.cells.len() * self.runs_per_cell as usize {
-            return Err(format!("it has {} runs of {} cells", self.runs.len(), self.cells.len()));
+        let in_block = self.runs_per_block();
+        if self.runs.len() < in_block * self.runs_per_cell as usize {
+            return Err(format!("it has {} runs; a block has {in_block}", self.runs.len()));
         }
         Ok(())
     }
@@ -208,19 +231,27 @@ mod tests {
             ("/version", json!(99), "it contains a plan of version 99, but this h123 reads version"),
             ("/study", json!("a\u{1b}[2J"), "contains a control character"),
             ("/cells/0/network", json!(7), "cell 0: it names network 7 of 1"),
-            ("/cells/0/clients/0/workload", json!(7), "cell 0: it names workload 7 of 1"),
-            ("/cells/0/clients/0/chain", json!(1), "cell 0: it names chain 1 of 1"),
-            ("/cells/0/chains", json!([]), "cell 0: it names chain 0 of 0"),
+            ("/cells/0/group/workload", json!(7), "cell 0: it names workload 7 of 1"),
+            ("/cells/0/group/number", json!(1), "cell 0: its client group 1 follows no group 0"),
             ("/cells/1/cell", json!(0), "cell 1: its number is 0"),
             ("/runs/1/cell", json!(9), "run 1: it names cell 9 of 2"),
             ("/runs/1/run", json!(5), "run 1: its number is 5"),
             ("/baseline/factor", json!("colour"), "`colour` is not a factor"),
             ("/margin_share", json!(0.0), "`margin_share` is 0"),
             ("/statistic", json!("iqr"), "`statistic` is iqr"),
-            ("/runs", json!([]), "it has 0 runs of 2 cells"),
+            ("/runs", json!([]), "it has 0 runs; a block has 2"),
         ] {
             let problem = problem(pointer, value);
             assert!(problem.contains(expected), "{pointer}: {problem}");
+        }
+        for (end, expected) in [
+            (1, "cell 1: it names client group 1 of 1"),
+            (0, "cell 1: the ends of its client groups wait for each other"),
+        ] {
+            let mut group = plan()["cells"][1]["group"].clone();
+            group["end"] = json!({ "with": end });
+            let problem = problem("/cells/1/group", group);
+            assert!(problem.contains(expected), "{problem}");
         }
         assert!(Plan::from_json(b"null").is_err());
         assert!(Plan::from_json(b"{\"version\": 99}").unwrap_err().contains("version 99"));

@@ -27,7 +27,7 @@ pub struct TableKeys {
 /// Declares a list of [`Key`]s: `"name", "takes", "default", "example", "meaning";` for each.
 #[macro_export]
 macro_rules! keys {
-    ($($name:literal, $takes:literal, $default:literal, $example:literal, $meaning:literal;)*) => {
+    ($($name:literal, $takes:literal, $default:expr, $example:literal, $meaning:literal;)*) => {
         &[$($crate::reader::Key {
             name: $name,
             takes: $takes,

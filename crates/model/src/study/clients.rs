@@ -1,23 +1,20 @@
 //! The clients of a study: h123's own, and external ones.
 
-use super::Library;
-use super::factors::check_name;
+use super::factors::{FactorKind, check_name};
+use super::{Library, Study};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::plan::{Cell, NamedWorkload};
 use crate::reader::Placed;
 use crate::variant::Variant;
 
-/// The clients of the matrix; h123's own if it names none.
-pub(super) fn resolve(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<String>, InputError> {
-    if levels.is_empty() {
-        return Ok(vec![OWN_CLIENT.to_owned()]);
-    }
+/// Checks that every client of the matrix and of the groups exists.
+pub(super) fn check_names(study: &Study, library: &impl Library) -> Result<(), InputError> {
     let known: Vec<String> = [OWN_CLIENT.to_owned()].into_iter().chain(library.clients()).collect();
-    levels
+    study
+        .named_levels(FactorKind::Client)
         .iter()
-        .map(|level| check_name(level, "", "a client", &known).map(|()| level.value.clone()))
-        .collect()
+        .try_for_each(|level| check_name(level, "", "a client", &known))
 }
 
 /// Marks the cells whose client does not support them.
@@ -30,8 +27,10 @@ pub(super) fn check(
     for level in levels.iter().filter(|level| level.value != OWN_CLIENT) {
         let mut known: Vec<(Variant, usize, Option<String>)> = Vec::new();
         for cell in cells.iter_mut() {
-            let Some(group) = cell.clients.iter().find(|group| group.client == level.value) else { continue };
-            let (variant, workload) = (group.variant, group.workload);
+            if cell.group.client != level.value {
+                continue;
+            }
+            let (variant, workload) = (cell.group.variant, cell.group.workload);
             let reason = match known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
                 Some((.., reason)) => reason.clone(),
                 None => {

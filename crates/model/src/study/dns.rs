@@ -1,11 +1,11 @@
 //! `dns`: clients ask a name server for the server's address.
 
 use super::Study;
-use super::factors::{FactorKind, levels_of};
+use super::factors::FactorKind;
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::network::Network;
-use crate::plan::{DIRECT, PlannedTopology};
+use crate::plan::{DIRECT, PlannedTopology, add_name_server};
 use crate::reader::{Placed, Table};
 use crate::topology::{Topology, parse_name_server_rtt_ns};
 
@@ -18,6 +18,7 @@ pub(super) fn resolve(
     study: &Study,
     topology: &PlannedTopology,
     networks: &[Network],
+    nodes: &[&str],
 ) -> Result<Option<u64>, InputError> {
     let Some(dns) = &study.dns else { return Ok(None) };
     if topology.name == DIRECT {
@@ -26,7 +27,7 @@ pub(super) fn resolve(
         return Err(dns.error(problem));
     }
     // External clients do not report their DNS lookups, and many cache the address.
-    let clients = levels_of(&study.matrix.value, FactorKind::Client);
+    let clients = study.named_levels(FactorKind::Client);
     if let Some(external) = clients.iter().find(|client| client.value != OWN_CLIENT) {
         return Err(external.error(format!(
             "`dns` excludes the client `{}`, which does not report its DNS lookup; use `{OWN_CLIENT}` only",
@@ -38,8 +39,7 @@ pub(super) fn resolve(
         built => built.to_vec(),
     };
     for mut built in built {
-        topology
-            .add_name_server(&mut built, dns.value)
+        add_name_server(&mut built, dns.value, nodes.iter().copied())
             .map_err(|problem| dns.error(format!("`dns`: {problem}")))?;
     }
     Ok(Some(dns.value))

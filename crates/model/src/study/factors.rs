@@ -15,6 +15,7 @@ pub(super) const LEVEL_KEYS: &[Key] = keys! {
     "workload", "text", "none", r#""front""#, "A level of the factor.";
     "client", "text", "none", r#""h123""#, "A level of the factor.";
     "backend", "text", "none", r#""user-space""#, "A level of the factor.";
+    "group", "text", "none", r#""tokyo-h2""#, "A level of the factor.";
 };
 
 named! { "a factor";
@@ -32,6 +33,8 @@ named! { "a factor";
         Client = "client",
         /// What emulates the network; a factor only if the study has several `backends`.
         Backend = "backend",
+        /// The client group; a factor only if the study has `[[group]]`.
+        Group = "group",
     }
 }
 

@@ -1,16 +1,18 @@
 //! Resolves a study into a plan: looks up names, refuses contradictions, multiplies the matrix out.
 
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
+use super::groups::{self, GroupEntry};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Factor, Library, Study, claims, clients, dns, metric, published, topology};
+use super::{Factor, Library, Study, claims, clients, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
+use crate::external::OWN_CLIENT;
 use crate::level::Level;
 use crate::named::{Named, unknown};
 use crate::network::Network;
 use crate::page::Page;
-use crate::plan::{Cell, ClientGroup, DIRECT, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
+use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::run_order::order;
@@ -24,16 +26,24 @@ const MOST_CELLS: usize = 10_000;
 /// More runs than this would not end within days.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// The levels of every factor, looked up.
+/// The levels of every factor, looked up: those of the matrix in its order, then those that groups alone name.
 struct Matrix {
     dns_rtt_ns: Option<u64>,
     variants: Vec<Variant>,
     servers: Vec<ServerLevel>,
-    clients: Vec<String>,
     topology: PlannedTopology,
     networks: Vec<Network>,
     workloads: Vec<(NamedWorkload, u32)>,
     backends: Vec<Backend>,
+    groups: Vec<Role>,
+}
+
+/// A client group, looked up.
+struct Role {
+    node: String,
+    end: GroupEnd,
+    /// For each level of `network`, the index of the route from this group's node.
+    routes: Vec<usize>,
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
@@ -41,27 +51,32 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     for factor in &study.matrix.value {
         check_levels(factor)?;
     }
-    let servers = servers::resolve(study, levels(study, FactorKind::Server), library)?;
-    let (topology, networks) =
+    let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
+    let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
-    let dns_rtt_ns = dns::resolve(study, &topology, &networks)?;
+    let groups = resolve_groups(study, &mut topology, &mut networks)?;
+    let nodes: Vec<&str> = groups.iter().map(|role| role.node.as_str()).collect();
+    let dns_rtt_ns = dns::resolve(study, &topology, &networks, &nodes)?;
+    clients::check_names(study, library)?;
     let matrix = Matrix {
         dns_rtt_ns,
         backends: resolve_backends(study, &topology, &networks)?,
         topology,
-        variants: resolve_variants(levels(study, FactorKind::Variant))?,
+        variants: resolve_variants(&study.named_levels(FactorKind::Variant))?,
         servers,
-        clients: clients::resolve(levels(study, FactorKind::Client), library)?,
         networks,
         workloads: resolve_workloads(study, library)?,
+        groups,
     };
-    for (named, _) in &matrix.workloads {
+    let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
+    let measured = || matrix.workloads.iter().filter(|(named, _)| is_measured(named));
+    for (named, _) in measured() {
         metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
             study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
         })?;
     }
     metric::check_requirement(study, library)?;
-    for (named, clients) in &matrix.workloads {
+    for (named, clients) in measured() {
         metric::check_statistic(study, named, *clients, library)?;
     }
     let baseline = resolve_baseline(study)?;
@@ -73,7 +88,13 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
     let mut cells = multiply(study, &matrix, most_runs)?;
-    clients::check(levels(study, FactorKind::Client), &matrix.workloads, &mut cells, library)?;
+    groups::check_together(study, &cells)?;
+    let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
+        DIRECT => Vec::new(),
+        _ => matrix.networks.iter().map(Topology::pair).collect(),
+    };
+    links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
+    clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|(named, _)| named).collect();
     let published = published::resolve(study, &named, library)?;
     Ok(Plan {
@@ -106,7 +127,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     })
 }
 
-/// The levels of a factor as written; the reader made sure that every factor is there.
+/// The levels of a factor in the matrix, as written.
 fn levels(study: &Study, kind: FactorKind) -> &[Placed<String>] {
     levels_of(&study.matrix.value, kind)
 }
@@ -196,7 +217,8 @@ fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(Named
         defined.push((resolve_workload(entry, &pages, library)?, entry.clients));
     }
     let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
-    levels(study, FactorKind::Workload)
+    study
+        .named_levels(FactorKind::Workload)
         .iter()
         .map(|level| {
             let found = defined.iter().find(|(named, _)| named.name == level.value);
@@ -244,7 +266,57 @@ fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     })
 }
 
-/// Every combination of levels; the factor that the matrix names last changes fastest.
+/// The groups with their nodes. A node other than the topology's client has its own routes, which are added to
+/// the networks.
+fn resolve_groups(
+    study: &Study,
+    topology: &mut PlannedTopology,
+    networks: &mut Vec<Network>,
+) -> Result<Vec<Role>, InputError> {
+    let count = networks.len();
+    let mut known: Vec<(String, Vec<usize>)> = vec![(topology.client.clone(), (0..count).collect())];
+    let ends = study.resolve_ends()?;
+    let mut roles = Vec::with_capacity(ends.len());
+    for (group, end) in study.groups.iter().zip(ends) {
+        let node = group.node(topology)?;
+        let routes = match known.iter().find(|(known, _)| *known == node) {
+            Some((_, routes)) => routes.clone(),
+            None => {
+                let routes = add_routes(group, &node, count, topology, networks)?;
+                known.push((node.clone(), routes.clone()));
+                routes
+            }
+        };
+        roles.push(Role { node, end, routes });
+    }
+    Ok(roles)
+}
+
+/// Adds the routes from another node than the topology's client to its server, one for each level of
+/// `network`.
+fn add_routes(
+    group: &GroupEntry,
+    node: &str,
+    levels: usize,
+    topology: &mut PlannedTopology,
+    networks: &mut Vec<Network>,
+) -> Result<Vec<usize>, InputError> {
+    let mut routes = Vec::with_capacity(levels);
+    for level in 0..levels {
+        let mut built = match topology.built.get(level) {
+            Some(built) => built.clone(),
+            None => Topology::pair(&networks[level]),
+        };
+        let chosen = built.host(node).and_then(|client| built.choose(client, built.server));
+        chosen.map_err(|problem| group.node_error(&problem))?;
+        routes.push(networks.len());
+        networks.push(built.route_network(&format!("{}, from {node}", networks[level].name)));
+        topology.built.push(built);
+    }
+    Ok(routes)
+}
+
+/// Every combination of levels; the factor that the matrix names last changes fastest, but for the groups.
 fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>, InputError> {
     let factors = &study.matrix.value;
     let count = factors.iter().try_fold(1_usize, |product, factor| {
@@ -274,12 +346,21 @@ fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>,
 
 fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Cell {
     let factors = &study.matrix.value;
-    let index_of = |kind| factors.iter().position(|factor| factor.kind == kind).map_or(0, |at| indices[at]);
+    let index_in = |kind| factors.iter().position(|factor| factor.kind == kind).map(|at| indices[at]);
+    let group = index_in(FactorKind::Group).unwrap_or(0);
+    let (entry, role) = (&study.groups[group], &matrix.groups[group]);
+    // A group's own level stands in place of the matrix's.
+    let index_of = |kind: FactorKind| {
+        let own = entry.own(kind).map(|own| {
+            study.named_levels(kind).iter().position(|level| level.value == own.value).unwrap_or(0)
+        });
+        own.or_else(|| index_in(kind)).unwrap_or(0)
+    };
     let levels = factors.iter().zip(indices).map(|(factor, &index)| Level {
         factor: factor.kind.name().to_owned(),
         value: factor.levels.value[index].value.clone(),
     });
-    let network = index_of(FactorKind::Network);
+    let network = role.routes[index_of(FactorKind::Network)];
     let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
     let (named, clients) = &matrix.workloads[workload];
@@ -300,22 +381,28 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let warm_ns = study.warm.map_or(0, ServerWarmUp::expected_ns);
     let lead_ns = built.map_or(0, Topology::lead_ns).saturating_add(matrix.dns_rtt_ns.unwrap_or(0));
     let lead_ns = lead_ns.saturating_add(warm_ns);
+    let clients = entry.clients.unwrap_or(*clients);
+    let client = entry
+        .own(FactorKind::Client)
+        .or_else(|| levels_of(factors, FactorKind::Client).get(index_in(FactorKind::Client)?));
     Cell {
         cell: to_u32(number),
         levels: levels.collect(),
         network,
         backend: matrix.backends[index_of(FactorKind::Backend)],
         pins: server.pins.clone(),
-        clients: vec![ClientGroup {
-            group: 0,
-            node: matrix.topology.client.clone(),
-            client: matrix.clients[index_of(FactorKind::Client)].clone(),
+        group: ClientGroup {
+            group: u16::try_from(group).unwrap_or(u16::MAX),
+            name: entry.name().to_owned(),
+            node: role.node.clone(),
+            client: client.map_or_else(|| OWN_CLIENT.to_owned(), |level| level.value.clone()),
             variant,
             workload,
-            chain: 0,
-            clients: *clients,
-        }],
-        chains: vec![chain],
+            clients,
+            end: role.end,
+            is_background: entry.is_background,
+        },
+        chain,
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,

@@ -258,10 +258,10 @@ set = { workers = 2 }
         let cell =
             |server: &str| plan.cells.iter().find(|cell| cell.level("server") == Some(server)).unwrap();
         let wide = cell("wide");
-        assert_eq!(wide.chains[0].set["workers"], Setting::Number(4));
+        assert_eq!(wide.chain.set["workers"], Setting::Number(4));
         assert_eq!(plan.pins_of(wide).congestion_control, CongestionControl::Bbr);
         assert_eq!(plan.pins_of(cell("origin")), &plan.pins);
-        let back = cell("behind").chains[0].back.clone().unwrap();
+        let back = cell("behind").chain.back.clone().unwrap();
         assert_eq!((back.server.as_str(), back.node.as_str(), back.variant), ("nginx", "back", Variant::H1));
         assert_eq!(plan.adapters().into_iter().collect::<Vec<_>>(), ["nghttpx", "nginx", "origin"]);
         let topology = plan.topology_of(cell("behind")).unwrap();
@@ -282,7 +282,7 @@ set = { workers = 2 }
         let own = [text("topology", "proxied"), list("matrix.network", &["own"])];
         let plan = parse_with(&study, &own).unwrap();
         assert_eq!((plan.topology.server.as_str(), plan.topology.back.as_deref()), ("proxy", Some("server")));
-        assert_eq!(plan.cells[0].chains[0].node, "proxy");
+        assert_eq!(plan.cells[0].chain.node, "proxy");
         assert!(plan.networks[0].rtt_ns() < 20_000_000, "as far as the proxy");
         let far = plan.cells[0].expected_run_ns;
         assert!(far > 300_000_000 + parse(&study).unwrap().cells[0].expected_run_ns, "{far}");

@@ -212,7 +212,7 @@ fn short_study_is_without_fault() {
     assert_eq!(plan.seed, 1);
     assert_eq!(plan.study_text, SHORT);
     assert_eq!(plan.cells[1].label(), "h3 · origin · lan · small");
-    assert_eq!(plan.cells[1].clients[0].variant, Variant::H3);
+    assert_eq!(plan.cells[1].group.variant, Variant::H3);
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, topology, backends, matrix, workload, server, hold, \
-         server_time, warm, dns, accept, claim, monitor, figures, published",
+         margin, runs, precision, budget, most_runs, seed, topology, backends, matrix, workload, server, group, hold, \
+         server_time, warm, dns, accept, claim, monitor, figures, …",
     );
     assert_fault(
         5,
@@ -891,10 +891,7 @@ fn a_topology_is_named_or_chosen_in_full() {
 
     let sites = over("{ name = \"sites\", client = \"tokyo\" }", "[\"own\"]").unwrap();
     assert_eq!((sites.networks[0].name.as_str(), sites.networks[0].rtt_ns()), ("own", 280_000_000));
-    assert_eq!(
-        (sites.cells[0].clients[0].node.as_str(), sites.cells[0].chains[0].node.as_str()),
-        ("tokyo", "server")
-    );
+    assert_eq!((sites.cells[0].group.node.as_str(), sites.cells[0].chain.node.as_str()), ("tokyo", "server"));
     let campus = over("{ name = \"campus\", server = \"web-server\" }", "[\"tokyo\"]").unwrap();
     assert_eq!(campus.networks[0].rtt_ns(), 280_000_000);
     let linked = "{ name = \"campus\", server = \"web-server\", link = \"web-server-switch\" }";
@@ -1221,7 +1218,7 @@ fn with_clients(clients: &str) -> String {
 #[test]
 fn a_study_without_clients_has_our_own_and_no_such_factor() {
     let plan = parse(&with_clients("")).unwrap();
-    assert!(plan.cells.iter().all(|cell| cell.clients[0].client == "h123" && cell.level("client").is_none()));
+    assert!(plan.cells.iter().all(|cell| cell.group.client == "h123" && cell.level("client").is_none()));
     assert!(plan.cells.iter().all(|cell| cell.unsupported.is_none()) && plan.external_clients().is_empty());
     let json = serde_json::to_string(&plan).unwrap();
     assert!(
@@ -1385,7 +1382,7 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "network = ",
         "netwrk = ",
         2,
-        "28: `netwrk` is not a key of `levels` of [[published]]; did you mean `network`? The choices are variant, server, network, workload, client, backend",
+        "28: `netwrk` is not a key of `levels` of [[published]]; did you mean `network`? The choices are variant, server, network, workload, client, backend, group",
     ),
     (
         "variant = \"h3\", ",

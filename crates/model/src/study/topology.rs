@@ -187,7 +187,8 @@ fn base(
         resolve_network(study, &Placed { value: network.to_owned(), place: name.place.clone() }, library)
     };
     let mut topology = Topology::parse(&name.value, file.source(), &library.networks(), &network)?;
-    let client = node(&topology, name, "client", chosen.client.as_ref(), topology.client)?;
+    let client = chosen.client.as_ref().or_else(|| study.first_group_node());
+    let client = node(&topology, name, "client", client, topology.client)?;
     let server = node(&topology, name, "server", chosen.server.as_ref(), topology.server)?;
     let fault = |problem| name.error(format!("`topology`: {problem}"));
     let proxy = proxy(&topology, chosen, study, servers)?;

@@ -3,8 +3,8 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Override, Study, claims, dns, hold, loops, metric, overrides, player, published, repetition,
-    servers, topology,
+    Factor, Override, Study, claims, dns, groups, hold, loops, metric, overrides, player, published,
+    repetition, servers, topology,
 };
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
@@ -38,6 +38,7 @@ const STUDY_KEYS: &[Key] = keys! {
     "matrix", "table `[matrix]`", "required", "", "The factors and their levels; [below](#matrix).";
     "workload", "tables `[workload.NAME]`", "required", "", "The workloads; [below](#workloadname).";
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
+    "group", "tables `[[group]]`", "none", "", "Client groups that run at the same time; [below](#group).";
     "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
     "warm", "requests or duration", "none", r#""500 requests""#,
@@ -54,20 +55,24 @@ const STUDY_KEYS: &[Key] = keys! {
     "published", "tables `[[published]]`", "none", "", "Published results to show next to the measured ones; [below](#published).";
 };
 
-/// The factors of `[matrix]`; the required ones are in every matrix.
+/// The default of a factor that groups can have in its place.
+const REQUIRED_WITHOUT_GROUPS: &str = "required, if not every `[[group]]` has one";
+
+/// The factors of `[matrix]`; groups can have a level of their own in place of most.
 const MATRIX_KEYS: &[Key] = keys! {
-    "variant", "list of texts", "required", r#"["h1s", "h2", "h3"]"#, "`h1`, `h1s`, `h2c`, `h2`, `h3`.";
-    "server", "list of texts", "required", r#"["origin"]"#, "Names of servers, or of `[server.NAME]` tables.";
+    "variant", "list of texts", REQUIRED_WITHOUT_GROUPS, r#"["h1s", "h2", "h3"]"#, "`h1`, `h1s`, `h2c`, `h2`, `h3`.";
+    "server", "list of texts", REQUIRED_WITHOUT_GROUPS, r#"["origin"]"#, "Names of servers, or of `[server.NAME]` tables.";
     "network", "list of texts or tables", "required", r#"["lan", "tram"]"#,
         "Names of networks, tables with their keys such as `{ rtt = \"20ms\", loss = \"1%\" }`, or [`own`](#topology).";
-    "workload", "list of texts", "required", r#"["front"]"#, "Names of `[workload.NAME]` tables.";
+    "workload", "list of texts", REQUIRED_WITHOUT_GROUPS, r#"["front"]"#, "Names of `[workload.NAME]` tables.";
     "client", "list of texts", "`h123`, and not a factor", r#"["h123", "h2load"]"#,
         "`h123`, and names of [external clients](clients.md).";
 };
 
 const WORKLOAD_KEYS: &[Key] = keys! {
     "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
-    "clients", "whole number", "`1`", "1", "The number of client processes; only 1 is possible.";
+    "clients", "whole number", "`1`", "91",
+        "The number of clients, 1 to 100 000, each with its own connections, cache and place in a script.";
 };
 const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
 
@@ -84,6 +89,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
     TableKeys { table: "[server.NAME.back]", keys: servers::BACK_KEYS },
+    TableKeys { table: "[[group]]", keys: groups::GROUP_KEYS },
     TableKeys { table: "[hold]", keys: hold::HOLD_KEYS },
     TableKeys { table: "[hold.http2]", keys: hold::HTTP2_KEYS },
     TableKeys { table: "[hold.http3]", keys: hold::HTTP3_KEYS },
@@ -97,7 +103,7 @@ pub const KEYS: &[TableKeys] = &[
 
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
-const MOST_CLIENTS: u32 = 1; // one client process a group, until the runner starts more
+const MOST_CLIENTS: u32 = 100_000;
 
 /// The level that every comparison is against, as written.
 #[derive(Clone, Debug)]
@@ -139,18 +145,8 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
     let runs = root.required("runs", |root, key| root.integer(key, RUNS))?;
     let (matrix, networks) = read_matrix(root)?;
     let workloads = read_workloads(root)?;
-    let in_file = |kind: FactorKind| {
-        let factor = matrix.value.iter().find(|factor| factor.kind == kind)?;
-        Some(&factor.levels).filter(|levels| !levels.place.is_command_line())
-    };
-    if let Some(levels) = in_file(FactorKind::Workload) {
-        check_used(&levels.value, &workloads)?;
-    }
     let hold = hold::read(root)?;
     let servers = servers::read(root, &hold)?;
-    if let Some(levels) = in_file(FactorKind::Server) {
-        servers::check_used(&levels.value, &servers)?;
-    }
     let monitor = root.parsed("monitor", |text| text.parse::<MonitorRate>())?;
     let mut study = Study {
         name: name.to_owned(),
@@ -170,6 +166,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         backends: None,
         workloads,
         servers,
+        groups: Vec::new(),
         hold,
         claims: claims::read(root)?,
         accept: root.strings("accept")?.unwrap_or_else(|| root.here(Vec::new())),
@@ -180,6 +177,18 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         dns: dns::read(root)?,
     };
     study.set_backends(root.some_strings("backends")?);
+    study.set_groups(groups::read(root, MOST_CLIENTS)?);
+    study.check_factors()?;
+    let of_command_line = |kind: FactorKind| {
+        let factor = study.matrix.value.iter().find(|factor| factor.kind == kind);
+        factor.is_some_and(|factor| factor.levels.place.is_command_line())
+    };
+    if !of_command_line(FactorKind::Workload) {
+        check_used(&study.named_levels(FactorKind::Workload), &study.workloads)?;
+    }
+    if !of_command_line(FactorKind::Server) {
+        servers::check_used(&study.named_levels(FactorKind::Server), &study.servers)?;
+    }
     Ok(study)
 }
 
@@ -208,7 +217,10 @@ fn read_matrix(root: &Table<'_>) -> Result<(Placed<Vec<Factor>>, Vec<InlineNetwo
         return Err(key.error(problem));
     }
     let table = table.with_keys(MATRIX_KEYS)?;
-    for key in MATRIX_KEYS.iter().filter(|key| key.default == "required") {
+    let has_groups = !root.tables("group")?.is_empty();
+    let is_required =
+        |key: &&Key| key.default == "required" || key.default == REQUIRED_WITHOUT_GROUPS && !has_groups;
+    for key in MATRIX_KEYS.iter().filter(is_required) {
         table.required(key.name, Table::forms)?;
     }
     let (mut factors, mut networks) = (Vec::new(), Vec::new());

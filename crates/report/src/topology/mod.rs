@@ -102,7 +102,7 @@ fn servers(plan: &Plan) -> Vec<String> {
 
 /// The client programs.
 fn clients(plan: &Plan) -> Vec<String> {
-    let own = plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| group.client == OWN_CLIENT);
+    let own = plan.cells.iter().any(|cell| cell.group.client == OWN_CLIENT);
     let own = own.then(|| "h123 load".to_owned());
     own.into_iter().chain(plan.external_clients().into_iter().map(clean_line)).collect()
 }

@@ -171,7 +171,7 @@ fn describe_node(plan: &Plan, topology: &Topology, node: usize) -> String {
         parts.push(servers(plan).join(", "));
     }
     if planned.back.as_ref() == Some(&own.name) {
-        let backs = plan.cells.iter().flat_map(|cell| &cell.chains).filter_map(|chain| chain.back.as_ref());
+        let backs = plan.cells.iter().filter_map(|cell| cell.chain.back.as_ref());
         let backs = text::distinct(backs.map(|back| clean_line(&back.server)));
         parts.push(format!("back server: {}", text::list(&backs)));
     }

@@ -9,7 +9,7 @@ use analysis::summary::{
 };
 use model::error::Source;
 use model::network::Direction;
-use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
+use model::plan::{Cell, ClientGroup, GroupEnd, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
 use model::player::{Player, Rule};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
 use model::workload::{ClosedLoop, LoopLoad, Workload};
@@ -194,16 +194,18 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
                     ],
                     network: network_index,
                     backend: Backend::default(),
-                    clients: vec![ClientGroup {
+                    group: ClientGroup {
                         group: 0,
                         client: model::external::OWN_CLIENT.to_owned(),
                         node: "client".to_owned(),
                         variant,
                         workload: workload_index,
-                        chain: 0,
+                        name: String::new(),
                         clients: 1,
-                    }],
-                    chains: vec![ServerChain::alone("server", "origin")],
+                        end: GroupEnd::Done,
+                        is_background: false,
+                    },
+                    chain: ServerChain::alone("server", "origin"),
                     expected_run_ns: 1_000_000_000,
                     run_limit_ns: 20_000_000_000,
                     unsupported: None,
@@ -636,10 +638,10 @@ fn comparison(metric: &str, planned: &Cell, cell: &CellSummary, baseline: &CellS
 
 /// A page load as it might have been: connections, dependencies and a shared rate.
 fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
-    let Workload::Page(page) = &plan.workloads[cell.clients[0].workload].workload else { unreachable!() };
+    let Workload::Page(page) = &plan.workloads[cell.group.workload].workload else { unreachable!() };
     let end_ns = load_ms(cell) * 1e6;
     let rtt = plan.networks[cell.network].rtt_ns() as f64;
-    let variant = cell.clients[0].variant;
+    let variant = cell.group.variant;
     let tcp = if variant.is_quic() { 0.0 } else { rtt };
     let tls = if variant.is_quic() || variant.is_encrypted() { rtt } else { 0.0 };
     let lanes: usize = if variant.http() == model::HttpVersion::Http11 { 6 } else { 1 };

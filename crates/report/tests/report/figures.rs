@@ -329,7 +329,7 @@ fn playback(number: usize, cell: u32) -> report::RunPlayback {
         add(empty, Ended, 7, 0);
     }
     let record = model::RunRecord { player: events, ..record(cell) };
-    report::RunPlayback::from_record(&record).unwrap()
+    report::RunPlayback::from_record(&record, 0).unwrap()
 }
 
 /// A run of a cell that left nothing behind.
@@ -349,7 +349,7 @@ fn record(cell: u32) -> model::RunRecord {
         server_requests: Vec::new(),
         links: Vec::new(),
         readings: Vec::new(),
-        calibration: None,
+        round_trips: Vec::new(),
     }
 }
 
@@ -403,7 +403,7 @@ fn a_long_video_is_condensed_and_keeps_its_extremes() {
         }
     }
     let playback =
-        report::RunPlayback::from_record(&model::RunRecord { player: events, ..record(0) }).unwrap();
+        report::RunPlayback::from_record(&model::RunRecord { player: events, ..record(0) }, 0).unwrap();
     assert_eq!((playback.stalls, playback.stalled_ns), (10_000, 9_999 * 600));
     assert!(
         playback.segments.len() <= 240 && playback.stall_spans.len() <= 60,
@@ -556,9 +556,9 @@ fn a_timeline_has_the_monitor_readings_of_both_ends() {
         server_requests: Vec::new(),
         links: Vec::new(),
         readings,
-        calibration: None,
+        round_trips: Vec::new(),
     };
-    let timeline = RunTimeline::from_record(&plan, &record).unwrap();
+    let timeline = RunTimeline::from_record(&plan, &record, 0).unwrap();
     assert_eq!((timeline.run, timeline.cell), (7, 3));
     let ms: Vec<i64> = timeline.at_ns.iter().map(|at| at / 1_000_000).collect();
     assert_eq!((ms, timeline.warmup_ended_ns), (vec![-50, 50, 150, 250, 350], Some(100_000_000)));
@@ -572,10 +572,10 @@ fn a_timeline_has_the_monitor_readings_of_both_ends() {
     assert_eq!(timeline.tracks[&Track::ServerCpu][0], None, "a rate begins with the second round");
 
     plan.topology.name = model::plan::DIRECT.to_owned();
-    let direct = RunTimeline::from_record(&plan, &record).unwrap();
+    let direct = RunTimeline::from_record(&plan, &record, 0).unwrap();
     assert!(direct.tracks.keys().all(|track| !matches!(track, Track::Down | Track::ServerSockets(_))));
     let unwatched = model::RunRecord { readings: Vec::new(), ..record };
-    assert_eq!(RunTimeline::from_record(&plan, &unwatched), None);
+    assert_eq!(RunTimeline::from_record(&plan, &unwatched, 0), None);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn the_answer_comes_first_with_times() {
 #[test]
 fn a_slower_level_with_a_wide_interval_is_not_among_the_fastest() {
     let mut fabricated = fabricated::all_well();
-    let context = |cell: &model::plan::Cell| (cell.network, cell.clients[0].workload);
+    let context = |cell: &model::plan::Cell| (cell.network, cell.group.workload);
     let first = context(&fabricated.plan.cells[0]);
     // The first level is the fastest, the second is slower, and the last one's interval has room for both.
     let values = [(1.0, 0.01), (1.1, 0.01), (1.2, 0.01), (1.3, 0.01), (1.4, 0.5)];

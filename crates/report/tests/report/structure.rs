@@ -73,7 +73,7 @@ fn the_method_notes_the_pacing_of_quic_where_it_is_compared_with_tcp() {
     for is_quic in [false, true] {
         let mut one = fabricated::all_well();
         let other = if is_quic { model::Variant::H3 } else { model::Variant::H2 };
-        for group in one.plan.cells.iter_mut().flat_map(|cell| &mut cell.clients) {
+        for group in one.plan.cells.iter_mut().map(|cell| &mut cell.group) {
             if group.variant.is_quic() != is_quic {
                 group.variant = other;
             }

@@ -5,7 +5,7 @@ use model::assignment::ClientReport;
 use model::external::{ExternalReport, FailureCount, OWN_CLIENT};
 use model::monitor::Reading;
 use model::player::PlayerEvent;
-use model::record::{LinkReport, ServerReport, ServerRequest};
+use model::record::{Calibration, LinkReport, ServerReport, ServerRequest};
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
 
 use super::{Column, Request, Row, RunSummary, SetCell, Table};
@@ -24,6 +24,7 @@ macro_rules! for_each_table {
             player: model::player::PlayerEvent = player,
             links: model::record::LinkReport = links,
             monitor: model::monitor::Reading = readings,
+            round_trips: model::record::Calibration = round_trips,
         }
     };
 }
@@ -145,12 +146,6 @@ impl Table for RunSummary {
             began_unix_ns [began_unix_ns] "start, Unix time; for people, never subtracted";
             took_ns [took_ns] "duration, including the setup of the lab";
         };
-        let calibration = columns! { ""
-            calibration_expected_rtt_ns [calibration? expected_rtt_ns]
-                "configured round-trip time of the network; null where nothing was emulated";
-            calibration_sent_count [calibration? sent] "reference probes sent on the empty path";
-            calibration_rtt_ns [calibration? rtt_ns] "round-trip time of each probe that came back";
-        };
         let counts = columns! { ""
             requests_count [counts.requests] "rows of the run in the table `requests`";
             connections_count [counts.connections] "rows of the run in the table `connections`";
@@ -160,8 +155,9 @@ impl Table for RunSummary {
             player_count [counts.player] "rows of the run in the table `player`";
             links_count [counts.links] "rows of the run in the table `links`";
             monitor_count [counts.monitor] "rows of the run in the table `monitor`";
+            round_trips_count [counts.round_trips] "rows of the run in the table `round_trips`";
         };
-        join([time, outcome_columns!(outcome), calibration, counts])
+        join([time, outcome_columns!(outcome), counts])
     }
 }
 
@@ -170,9 +166,13 @@ impl Table for Request {
     const MEANING: &'static str =
         "one row per request; timestamps are ns since the run's start on the node's monotonic clock";
 
+    fn group(&self) -> u16 {
+        self.sample.group
+    }
+
     fn columns() -> Vec<Column<Self>> {
         let columns = columns! { ""
-            group [sample.group] "number of the client group in the cell";
+            group [sample.group] "number of the client group in the run";
             request [sample.request] "number of the request in the group, in the order of intended times";
             url [sample.url] "index, from 0, into `urls` of the table `clients`";
             path [path; write only] "URL as the client reported it; null where it reported none";
@@ -209,9 +209,13 @@ impl Table for ConnectionRow {
     const NAME: &'static str = "connections";
     const MEANING: &'static str = "one row per connection; timestamps as in the table `requests`";
 
+    fn group(&self) -> u16 {
+        self.group
+    }
+
     fn columns() -> Vec<Column<Self>> {
         let columns = columns! { ""
-            group [group] "number of the client group in the cell";
+            group [group] "number of the client group in the run";
             connection [connection] "number of the connection in the group, in the order of opening";
             opened_ns [opened_ns] "when connect was called (TCP) or the first datagram was sent (QUIC)";
             connected_ns [connected_ns] "when TCP was established; null for QUIC";
@@ -242,10 +246,15 @@ impl Table for ConnectionRow {
 
 impl Table for ClientReport {
     const NAME: &'static str = "clients";
-    const MEANING: &'static str = "one row per client process, in the order of the groups";
+    const MEANING: &'static str = "one row per client group, in the order of the groups";
+
+    fn group(&self) -> u16 {
+        self.group
+    }
 
     fn columns() -> Vec<Column<Self>> {
         let own = columns! { ""
+            group [group] "number of the client group in the run";
             urls [urls] "URLs that `url` of the table `requests` refers to";
             contents [contents] "media types and content codings that `content` of the table `requests` refers to";
             started_ns [started_ns] "intended time of the first request";
@@ -341,6 +350,10 @@ impl Table for ServerRequest {
     const MEANING: &'static str =
         "one row per request that a server's log names, if the study has `server_time = true`";
 
+    fn group(&self) -> u16 {
+        self.group
+    }
+
     fn columns() -> Vec<Column<Self>> {
         columns! { ""
             server [server] "position of the server in the chain; 0 is the one that clients connect to";
@@ -367,14 +380,37 @@ impl Table for PlayerEvent {
     const NAME: &'static str = "player";
     const MEANING: &'static str = "one row per event of a video player, in chronological order";
 
+    fn group(&self) -> u16 {
+        self.group
+    }
+
     fn columns() -> Vec<Column<Self>> {
         columns! { ""
-            group [group] "number of the client group in the cell";
+            group [group] "number of the client group in the run";
             at_ns [at_ns] "when it happened, on the clock of the table `requests`";
             event [what] "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended` or `failed`";
             segment [segment] "the event's segment, from 0; for playback, the segment shown or due";
             representation_bits_per_s [bits_per_s] "bit rate of that segment's representation";
             buffered_ns [buffered_ns] "media buffered (arrived, not yet shown) after the event";
+        }
+    }
+}
+
+impl Table for Calibration {
+    const NAME: &'static str = "round_trips";
+    const MEANING: &'static str =
+        "one row per client group: the reference round trips of its path, without traffic, before the run";
+
+    fn group(&self) -> u16 {
+        self.group
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            group [group] "number of the client group in the run";
+            expected_rtt_ns [expected_rtt_ns] "configured round-trip time of the path";
+            sent_count [sent] "probes sent";
+            rtt_ns [rtt_ns] "round-trip time of each probe that came back";
         }
     }
 }

@@ -107,16 +107,14 @@ pub(super) fn servers(plan: &Plan) -> Result<Vec<Content>> {
         if servers.iter().any(|(known, _)| *known == level) {
             continue;
         }
-        let mut chains = serde_json::to_value(&cell.chains)?;
+        let mut chain = serde_json::to_value(&cell.chain)?;
         // The topology decides the node.
-        for chain in chains.as_array_mut().into_iter().flatten() {
-            for place in ["/node", "/back/node"] {
-                if let Some(node) = chain.pointer_mut(place) {
-                    *node = Value::Null;
-                }
+        for place in ["/node", "/back/node"] {
+            if let Some(node) = chain.pointer_mut(place) {
+                *node = Value::Null;
             }
         }
-        servers.push((level, json!({ "servers": chains, "pins": &cell.pins })));
+        servers.push((level, json!({ "servers": chain, "pins": &cell.pins })));
     }
     Ok(servers)
 }

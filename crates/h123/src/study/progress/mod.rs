@@ -73,7 +73,7 @@ impl Progress {
     /// The display of a study, some of whose runs are `stored` already.
     pub(crate) fn new(plan: &Plan, stored: &BTreeSet<u32>, quiet: bool) -> Self {
         let left = || plan.least_runs().iter().filter(|run| !stored.contains(&run.run));
-        let expected_ns = left().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
+        let expected_ns = left().map(|run| plan.expected_run_ns(run.cell)).sum();
         let now = Instant::now();
         let state = State {
             table: Table::of(plan, stored),
@@ -120,33 +120,35 @@ impl Progress {
         let mut state = locked(&self.state);
         state.total_expected_ns = state.total_expected_ns.saturating_add(expected_ns);
         state.table.runs += runs;
-        let each = runs / plan.cells.len().max(1);
+        let each = runs / plan.runs_per_block().max(1);
         state.table.cells.iter_mut().for_each(|cell| cell.runs += each);
     }
 
     /// Shows that a run of a cell has begun.
     pub(crate) fn begin(&self, plan: &Plan, cell: u32) {
         let mut state = locked(&self.state);
-        state.table.running = Some(cell as usize);
-        let expected_ns = plan.cells.get(cell as usize).map_or(0, |cell| cell.expected_run_ns);
-        state.running = Some((Instant::now(), expected_ns));
+        let first = cell as usize;
+        state.table.running = first..first + plan.cells_of_run(cell).len();
+        state.running = Some((Instant::now(), plan.expected_run_ns(cell)));
     }
 
     /// Shows that a run has ended and is stored.
     pub(crate) fn end(&mut self, plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) {
-        let expected_ns = plan.cells.get(record.cell as usize).map_or(0, |cell| cell.expected_run_ns);
+        let expected_ns = plan.expected_run_ns(record.cell);
         // The analysis takes time, so it runs between runs and only for a visible display.
         let last_run = self.is_visible().then(|| LastRun::of(plan, record, &mut self.runs, networks));
         let mut state = locked(&self.state);
         state.done_expected_ns = state.done_expected_ns.saturating_add(expected_ns);
-        (state.running, state.table.running) = (None, None);
+        (state.running, state.table.running) = (None, 0..0);
         state.table.done += 1;
-        if let Some(cell) = state.table.cells.get_mut(record.cell as usize) {
-            cell.done += 1;
-            count(cell, &record.outcome);
+        for cell in plan.cells_of_run(record.cell) {
+            if let Some(row) = state.table.cells.get_mut(cell.cell as usize) {
+                row.done += 1;
+                count(row, &record.outcome);
+            }
         }
         if let Some(last_run) = last_run {
-            last_run.show(record.cell, &mut state.table.cells);
+            last_run.show(&mut state.table.cells);
             state.table.last = last_run.rate;
         }
         let line = state.line();
@@ -232,8 +234,8 @@ struct LastRun {
     /// The cells whose validity the run may change, and the number of their runs if they are invalid: as the
     /// final table judges them, by all their runs.
     invalid: Vec<(u32, usize)>,
-    /// The primary metric's value.
-    value: Option<String>,
+    /// The primary metric's value, in each cell of the run.
+    values: Vec<(u32, String)>,
     /// Such as `last run 12300 requests/s`.
     rate: Option<String>,
 }
@@ -245,38 +247,46 @@ impl LastRun {
         runs: &mut BTreeMap<u32, Vec<RunSummary>>,
         networks: &[NetworkCalibration],
     ) -> LastRun {
-        let last = [RunSummary::of(plan, record)];
+        let last = RunSummary::all_of(plan, record);
+        let cells: Vec<u32> = last.iter().map(|run| run.cell).collect();
         let summary = analysis::analyse(plan, &last, networks);
-        let cell = summary.cells.iter().find(|cell| cell.cell == record.cell);
-        let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
-        let value = metric.map(|metric| report::format_value(&metric.unit, metric.compared().value));
-        runs.entry(record.cell).or_default().extend(last);
-        LastRun { invalid: invalid_cells(plan, record.cell, runs, networks), value, rate: rate(record) }
+        let value = |cell: &CellSummary| {
+            let metric = cell.metrics.get(&plan.metric)?;
+            Some((cell.cell, report::format_value(&metric.unit, metric.compared().value)))
+        };
+        let values =
+            summary.cells.iter().filter(|cell| cells.contains(&cell.cell)).filter_map(value).collect();
+        last.into_iter().for_each(|run| runs.entry(run.cell).or_default().push(run));
+        LastRun { invalid: invalid_cells(plan, &cells, runs, networks), values, rate: rate(record) }
     }
 
-    /// Shows the run's value, and which cells are invalid.
-    fn show(&self, cell: u32, rows: &mut [CellRow]) {
+    /// Shows the run's values, and which cells are invalid.
+    fn show(&self, rows: &mut [CellRow]) {
         for (cell, runs) in &self.invalid {
             if let Some(row) = rows.get_mut(*cell as usize) {
                 row.invalid = *runs;
             }
         }
-        if let (Some(row), Some(value)) = (rows.get_mut(cell as usize), &self.value) {
-            row.last = Some(value.clone());
+        for (cell, value) in &self.values {
+            if let Some(row) = rows.get_mut(*cell as usize) {
+                row.last = Some(value.clone());
+            }
         }
     }
 }
 
-/// The cells whose validity a run of `last` may change: itself, and those that are compared with it. With the
-/// number of their runs if they are invalid, otherwise 0.
+/// The cells whose validity a run of the cells `last` may change: themselves, and those that are compared with
+/// them. With the number of their runs if they are invalid, otherwise 0.
 fn invalid_cells(
     plan: &Plan,
-    last: u32,
+    last: &[u32],
     runs: &mut BTreeMap<u32, Vec<RunSummary>>,
     networks: &[NetworkCalibration],
 ) -> Vec<(u32, usize)> {
     let baseline = |cell: &Cell| baseline_of(plan, cell).map(|cell| cell.cell);
-    let is_concerned = |cell: &&Cell| cell.cell == last || baseline(cell) == Some(last);
+    let is_concerned = |cell: &&Cell| {
+        last.contains(&cell.cell) || baseline(cell).is_some_and(|baseline| last.contains(&baseline))
+    };
     let concerned: Vec<&Cell> = plan.cells.iter().filter(is_concerned).collect();
     let needed: BTreeSet<u32> =
         concerned.iter().flat_map(|cell| [Some(cell.cell), baseline(cell)]).flatten().collect();

@@ -2,6 +2,7 @@
 //! the others.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use model::Plan;
@@ -26,7 +27,7 @@ pub(super) struct Table {
     pub(super) runs: usize,
     pub(super) done: usize,
     /// The cell that is measured now.
-    pub(super) running: Option<usize>,
+    pub(super) running: Range<usize>,
     pub(super) running_for: Duration,
     pub(super) left: Duration,
     /// Such as the rate of the last run. The current run has no rate until it ends: its client reports
@@ -65,20 +66,24 @@ impl Table {
             let first = plan.cells.first().and_then(|cell| cell.level(factor));
             plan.cells.iter().any(|cell| cell.level(factor) != first)
         };
-        let runs_of = |cell: u32| plan.least_runs().iter().filter(move |run| run.cell == cell);
+        let runs_of = |cell: &model::Cell| {
+            let first = cell.cell - u32::from(cell.group.group);
+            plan.least_runs().iter().filter(move |run| run.cell == first)
+        };
         let row = |cell: &model::Cell| {
             let levels = cell.levels.iter().filter(|level| varies(&level.factor));
             let label = levels.map(|level| level.value.as_str()).collect::<Vec<_>>().join(" · ");
             CellRow {
                 label: if label.is_empty() { cell.label() } else { label },
-                runs: runs_of(cell.cell).count(),
-                done: runs_of(cell.cell).filter(|run| stored.contains(&run.run)).count(),
+                runs: runs_of(cell).count(),
+                done: runs_of(cell).filter(|run| stored.contains(&run.run)).count(),
                 ..CellRow::default()
             }
         };
         let cells: Vec<CellRow> = plan.cells.iter().map(row).collect();
         let metric = plan.metric.replace('_', " ");
-        let (runs, done) = (plan.least_runs().len(), cells.iter().map(|cell| cell.done).sum());
+        let runs = plan.least_runs().len();
+        let done = plan.least_runs().iter().filter(|run| stored.contains(&run.run)).count();
         Table { study: plan.study.clone(), metric, cells, runs, done, ..Table::default() }
     }
 
@@ -119,7 +124,7 @@ impl Table {
     fn state(&self, index: usize) -> (String, Look) {
         let cell = &self.cells[index];
         let troubles = troubles(std::iter::once(cell));
-        if self.running == Some(index) {
+        if self.running.contains(&index) {
             let troubles = if troubles.is_empty() { troubles } else { format!(", {troubles}") };
             return (format!("▶ running {}{troubles}", clock(self.running_for)), Look::Running);
         }
@@ -138,7 +143,7 @@ impl Table {
         if order.len() > room {
             order.sort_by_key(|index| {
                 let cell = &self.cells[*index];
-                (self.running != Some(*index), !cell.is_in_trouble(), cell.is_done(), *index)
+                (!self.running.contains(index), !cell.is_in_trouble(), cell.is_done(), *index)
             });
             order.truncate(room);
             order.sort_unstable();
@@ -253,7 +258,7 @@ mod tests {
             cells,
             runs: 15,
             done: 10,
-            running: Some(1),
+            running: 1..2,
             running_for: Duration::from_secs(3),
             left: Duration::from_secs(75),
             last: Some("last run 42 requests/s".to_owned()),

@@ -25,8 +25,10 @@ const FURTHER_LINES: usize = 1_000;
 /// A server of the run whose own times are read.
 #[derive(Debug)]
 pub(crate) struct TimedServer {
-    /// Its place in the chain: 0 is the front server.
+    /// Its place in its chain: 0 is the front server.
     pub(crate) server: u16,
+    /// Its place among the reports of the run's servers.
+    pub(crate) report: usize,
     /// Its node.
     pub(crate) node: String,
     /// Its adapter's name.
@@ -69,7 +71,7 @@ pub(crate) fn collect(
     servers: &[TimedServer],
     seen: Vec<Observation>,
     warm_requests: usize,
-    cell: &Cell,
+    cells: &[Cell],
     run_start_ns: u64,
     record: &mut RunRecord,
 ) {
@@ -85,7 +87,7 @@ pub(crate) fn collect(
                 let mut missed = 0;
                 if let Some(seen) = seen.remove(&server.node).filter(|_| server.needs_packets()) {
                     missed = seen.missed;
-                    refine(&mut rows, seen, record, cell, server.variant, run_start_ns);
+                    refine(&mut rows, seen, record, cells, server.variant, run_start_ns);
                 }
                 record.server_requests.append(&mut rows);
                 fault_of(&server.name, &log, missed)
@@ -93,7 +95,7 @@ pub(crate) fn collect(
             Ok(None) => Some(format!("servers/{}/server.toml does not describe its log", server.name)),
             Err(error) => Some(format!("{error:#}")),
         };
-        if let Some(report) = record.servers.get_mut(usize::from(server.server)) {
+        if let Some(report) = record.servers.get_mut(server.report) {
             report.log_fault = report.log_fault.take().or(fault);
         }
     }
@@ -151,7 +153,7 @@ fn refine(
     rows: &mut [ServerRequest],
     seen: Observation,
     record: &RunRecord,
-    cell: &Cell,
+    cells: &[Cell],
     variant: Option<Variant>,
     run_start_ns: u64,
 ) {
@@ -167,7 +169,7 @@ fn refine(
         if row.server == 0 {
             ports.insert((sample.group, sample.connection), port);
         }
-        if let Some(exchange) = exchange(sample, port, variant.or(variant_of(cell, sample)), run_start_ns) {
+        if let Some(exchange) = exchange(sample, port, variant.or(variant_of(cells, sample)), run_start_ns) {
             exchanges.push(exchange);
             places.push((place, name));
         }
@@ -177,7 +179,7 @@ fn refine(
     for sample in samples.iter().filter(|sample| !named.contains(&name_of(sample))) {
         let port = ports.get(&(sample.group, sample.connection));
         exchanges
-            .extend(port.and_then(|port| exchange(sample, *port, variant_of(cell, sample), run_start_ns)));
+            .extend(port.and_then(|port| exchange(sample, *port, variant_of(cells, sample), run_start_ns)));
     }
     for ((place, _), at) in places.into_iter().zip(server_times(seen, &exchanges)) {
         if let Some(at) = at {
@@ -190,8 +192,8 @@ fn name_of(sample: &Sample) -> RequestName {
     RequestName { group: sample.group, request: sample.request }
 }
 
-fn variant_of(cell: &Cell, sample: &Sample) -> Option<Variant> {
-    cell.clients.iter().find(|group| group.group == sample.group).map(|group| group.variant)
+fn variant_of(cells: &[Cell], sample: &Sample) -> Option<Variant> {
+    cells.get(usize::from(sample.group)).map(|cell| cell.group.variant)
 }
 
 /// The request as an exchange of packets; `None` where packets cannot show it.

@@ -1,0 +1,137 @@
+//! What the links of a run have to carry: the bytes of all clients of all groups, and how long that takes.
+
+use super::Study;
+use crate::error::InputError;
+use crate::network::Direction;
+use crate::plan::{Cell, NamedWorkload, PlannedTopology};
+use crate::predict::{LIMIT_FACTOR, transmission_ns};
+use crate::topology::Topology;
+use crate::units::{NANOS_PER_S, format_bytes, format_expected, format_rate};
+
+/// A run whose links need longer is a mistake in a number or a unit.
+const LONGEST_RUN_NS: u64 = 3600 * NANOS_PER_S;
+
+/// The bytes that a link carries in one direction.
+struct Load<'a> {
+    link: &'a str,
+    direction: &'a Direction,
+    bytes: u64,
+}
+
+impl Load<'_> {
+    fn takes_ns(&self) -> u64 {
+        transmission_ns(self.bytes, self.direction)
+    }
+}
+
+/// Lengthens the predictions and limits of cells whose links have to carry more than one client receives.
+///
+/// # Errors
+/// The links of a run need longer than [`LONGEST_RUN_NS`].
+pub(super) fn carry(
+    study: &Study,
+    topology: &PlannedTopology,
+    pairs: &[Topology],
+    workloads: &[(NamedWorkload, u32)],
+    cells: &mut [Cell],
+) -> Result<(), InputError> {
+    for run in cells.chunk_by_mut(|_, next| next.group.group > 0) {
+        let mut loads: Vec<Load<'_>> = Vec::new();
+        for cell in run.iter() {
+            let built = topology.built.get(cell.network).or_else(|| pairs.get(cell.network));
+            let bytes = workloads[cell.group.workload].0.workload.least_body_bytes();
+            add(&mut loads, built, bytes.saturating_mul(u64::from(cell.group.clients)));
+        }
+        let Some(slowest) = loads.iter().max_by_key(|load| load.takes_ns()) else { continue };
+        let takes_ns = slowest.takes_ns();
+        if takes_ns > LONGEST_RUN_NS {
+            let rate = slowest.direction.rate.mean_bits_per_s().unwrap_or(0);
+            return Err(study.matrix.error(format!(
+                "a run of the cell `{}` cannot end within {}: the link `{}` has to carry {} of bodies at {}, which \
+                 takes {}; reduce clients, requests or sizes, or raise the rate",
+                run[0].label(),
+                format_expected(LONGEST_RUN_NS),
+                slowest.link,
+                format_bytes(crate::number::float(slowest.bytes)),
+                format_rate(crate::number::float(rate)),
+                format_expected(takes_ns)
+            )));
+        }
+        for cell in run.iter_mut().filter(|cell| cell.expected_run_ns > 0) {
+            cell.expected_run_ns = cell.expected_run_ns.max(takes_ns);
+            cell.run_limit_ns = cell.run_limit_ns.max(takes_ns.saturating_mul(LIMIT_FACTOR));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the bytes that come from the server to the links on the route.
+fn add<'a>(loads: &mut Vec<Load<'a>>, built: Option<&'a Topology>, bytes: u64) {
+    let Some(built) = built else { return };
+    for hop in built.route().unwrap_or_default() {
+        let link = &built.links[hop.link];
+        let Some(network) = &link.network else { continue };
+        let direction = if hop.is_forward { &network.down } else { &network.up };
+        match loads.iter_mut().find(|load| load.link == link.name && load.direction == direction) {
+            Some(load) => load.bytes = load.bytes.saturating_add(bytes),
+            None => loads.push(Load { link: &link.name, direction, bytes }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+    use crate::study::tests::{SHORT, parse};
+    use crate::units::NANOS_PER_S;
+
+    /// Loops of this many requests of 1 MB over a link of 8 Mbit/s: 1 s each.
+    fn text(requests: u32, clients: u32) -> String {
+        SHORT
+            .replace("[\"lan\"]", "[{ rtt = \"10ms\", rate = \"8Mbit/s\" }]")
+            .replace("metric = \"page_load_time\"", "metric = \"request_time\"")
+            .replace(
+                "kind = \"page\"\npage = \"small\"",
+                &format!(
+                    "kind = \"closed\"\npaths = [\"/bytes/1000000\"]\nrequests = {requests}\nclients = {clients}"
+                ),
+            )
+    }
+
+    fn plan(requests: u32, clients: u32) -> Plan {
+        parse(&text(requests, clients)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn links_carry_the_bytes_of_every_client() {
+        let one = plan(2, 1);
+        let many = plan(2, 96);
+        for cell in &many.cells {
+            assert_eq!(cell.expected_run_ns, 192 * NANOS_PER_S);
+            assert!(
+                cell.run_limit_ns > 1000 * NANOS_PER_S,
+                "a run that needs 192 s is not stuck after 100 s"
+            );
+        }
+        assert!(one.cells[0].expected_run_ns < many.cells[0].expected_run_ns);
+    }
+
+    #[test]
+    fn groups_share_the_links_on_both_routes() {
+        let groups = "[[group]]\nname = 'a'\n[[group]]\nname = 'b'\nclients = 9\n";
+        let plan = parse(&format!("{}{groups}", text(1, 1))).unwrap();
+        let expected: Vec<u64> = plan.cells.iter().map(|cell| cell.expected_run_ns / NANOS_PER_S).collect();
+        assert_eq!(expected, [10; 4]);
+    }
+
+    #[test]
+    fn a_run_that_cannot_end_is_refused_with_the_arithmetic() {
+        let fault = parse(&text(10, 1000)).unwrap_err();
+        assert!(
+            fault.contains(
+                "the link `client-server` has to carry 10 GB of bodies at 8 Mbit/s, which takes 2 h 46 min"
+            ),
+            "{fault}"
+        );
+    }
+}
