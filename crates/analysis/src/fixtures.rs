@@ -15,7 +15,7 @@ use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
     RunRecord, Sending, ServerReport, ServerRequest, StreamCalibration, TimeSource,
 };
-use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
+use model::sample::{ConnectionRow, Outcome, Phase, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::statistic::Statistic;
 use model::variant::Variant;
@@ -424,7 +424,14 @@ fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
     let event = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
         let url = rows.get(segment as usize).map_or(0, |row| row.url);
         let bits_per_s = [1_000_000, 2_500_000][url as usize];
-        PlayerEvent { group: 0, at_ns: at_ms * MS, what, segment, bits_per_s, buffered_ns: buffered_ms * MS }
+        PlayerEvent {
+            at_ns: at_ms * MS,
+            what,
+            segment,
+            bits_per_s,
+            buffered_ns: buffered_ms * MS,
+            ..PlayerEvent::default()
+        }
     };
     use PlayerEventKind::{Arrived, Ended, Playing, Requested, Stalled};
     vec![
@@ -445,7 +452,6 @@ fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
 
 fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64, bytes: u64) -> Sample {
     Sample {
-        group: 0,
         request,
         url,
         connection: Some(0),
@@ -463,9 +469,7 @@ fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64,
         request_body_bytes: 0,
         response_body_bytes: bytes,
         expected_body_bytes: Some(bytes),
-        response_body_crc32: None,
-        content: None,
-        outcome: Outcome::Ok,
+        ..Sample::default()
     }
 }
 
@@ -485,25 +489,13 @@ fn connections(plan: &Plan, variant: Variant, ready_ns: u64) -> Vec<ConnectionRo
 }
 
 fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {
+    let encrypted = |text: &str| variant.is_encrypted().then(|| text.to_owned());
     ConnectionRow {
-        group: 0,
-        connection: 0,
         opened_ns: 1000,
-        connected_ns: None,
         ready_ns: Some(ready_ns),
-        closed_ns: None,
-        server_close: None,
-        alpn: None,
-        tls_version: variant.is_encrypted().then(|| "1.3".to_owned()),
-        cipher_suite: variant.is_encrypted().then(|| "TLS_AES_128_GCM_SHA256".to_owned()),
-        key_exchange: variant.is_encrypted().then(|| "X25519".to_owned()),
-        resumed: false,
-        early_data: EarlyData::NotTried,
-        early_requests: 0,
-        pushed: Pushes::default(),
-        migrated: None,
-        sent_bytes: 0,
-        received_bytes: 0,
-        outcome: Outcome::Ok,
+        tls_version: encrypted("1.3"),
+        cipher_suite: encrypted("TLS_AES_128_GCM_SHA256"),
+        key_exchange: encrypted("X25519"),
+        ..ConnectionRow::default()
     }
 }

@@ -126,7 +126,9 @@ fn assignment() -> Assignment {
         )),
         pins: Pins::default(),
         seed: 1,
+        clients: model::Clients::ONE,
         deadline_ns: 1,
+        ends_ns: None,
     }
 }
 

@@ -101,7 +101,6 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
         let tail_ns = if random() % 100 == 0 { random() % 50_000_000 } else { 0 };
         let done_ns = intended_ns + 500_000 + random() % 1_000_000 + tail_ns;
         Sample {
-            group: 0,
             request,
             url: 0,
             connection: Some(u32::try_from(request % 10).unwrap_or(0)),
@@ -119,9 +118,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
             request_body_bytes: 0,
             response_body_bytes: 1000,
             expected_body_bytes: Some(1000),
-            response_body_crc32: None,
-            content: None,
-            outcome: Outcome::Ok,
+            ..Sample::default()
         }
     });
     let client = ClientReport {

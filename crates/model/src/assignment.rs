@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clients::Clients;
 use crate::external::ExternalReport;
 use crate::options::Options;
 use crate::pins::Pins;
@@ -17,7 +18,7 @@ use crate::workload::Workload;
 pub use crate::target::{Target, Trust};
 
 /// The version of the client protocol; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 6;
+pub const ASSIGNMENT_VERSION: u32 = 7;
 
 /// The input of a client process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,8 +39,15 @@ pub struct Assignment {
     pub pins: Pins,
     /// Seed of all randomness.
     pub seed: u64,
-    /// When to give up, in nanoseconds since the run's start.
+    /// Which clients of the group the process runs, and when they begin.
+    #[serde(default, skip_serializing_if = "Clients::is_one")]
+    pub clients: Clients,
+    /// When to give up, in nanoseconds since the run's start: what is not done then has failed.
     pub deadline_ns: u64,
+    /// When the group ends although its work is not done, in nanoseconds since the run's start. Requests in
+    /// flight are unfinished then ([`ClientReport::unfinished`]); nothing fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_ns: Option<u64>,
     /// How requests, connections and rows are handled; what is left out has its default.
     #[serde(default, skip_serializing_if = "Options::is_default")]
     pub options: Options,
@@ -86,6 +94,10 @@ pub struct ClientReport {
     /// The media types and content codings that [`Sample::content`] counts, such as `text/html` or
     /// `text/css, gzip`.
     pub contents: Vec<String>,
+    /// The clients that began.
+    pub clients_begun: u32,
+    /// Of these, the clients whose workload was done before the end of the run or of their group.
+    pub clients_finished: u32,
     /// First request intended, in nanoseconds since the run's start.
     pub started_ns: u64,
     /// Last response done.
@@ -111,7 +123,7 @@ pub struct ClientReport {
     pub never_sent: u64,
     /// Of these, requests for which no connection was free: the server held all.
     pub never_sent_held: u64,
-    /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload.
+    /// Requests in flight, or waiting for a connection, when time ended the workload or the group.
     /// They have no row, because their outcome is unknown.
     #[serde(default)]
     pub unfinished: u64,

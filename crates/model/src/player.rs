@@ -131,6 +131,8 @@ fn rate(bits_per_s: u64) -> String {
 pub struct PlayerEvent {
     /// The client group.
     pub group: u16,
+    /// The client's number within the group.
+    pub client: u32,
     /// When, in nanoseconds since the run's start, on the clock of the rows of requests.
     pub at_ns: u64,
     /// What.

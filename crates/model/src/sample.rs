@@ -18,7 +18,10 @@ use crate::variant::HttpVersion;
 pub struct Sample {
     /// The client group's number within the cell.
     pub group: u16,
-    /// The request's number within the group, in the order of intention.
+    /// The client's number within the group.
+    pub client: u32,
+    /// The request's number within the group, in the order of intention. Where the group has several
+    /// processes, each has every n-th number.
     pub request: u64,
     /// Which URL: an index into [`crate::assignment::ClientReport::urls`].
     pub url: u32,
@@ -235,7 +238,10 @@ impl Outcome {
 pub struct ConnectionRow {
     /// The client group's number within the cell.
     pub group: u16,
-    /// The connection's number within the group, in the order of opening.
+    /// The client's number within the group.
+    pub client: u32,
+    /// The connection's number within the group, in the order of opening; several processes as in
+    /// [`Sample::request`].
     pub connection: u32,
     /// When the connect call was made (TCP) or the first datagram was sent (QUIC).
     pub opened_ns: u64,

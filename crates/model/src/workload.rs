@@ -47,7 +47,8 @@ pub struct LoopLoad {
     pub connections: u32,
     /// Requests in flight on each connection; HTTP/1.1 has one.
     pub streams: u32,
-    /// Stop after this many requests, excluding the warm-up. Open loops count the requests of all clients.
+    /// Stop after this many requests, excluding the warm-up. Open loops count those of the whole schedule,
+    /// also where clients share it.
     pub requests: Option<u64>,
     /// Requests intended before this time belong to the warm-up.
     pub warmup_ns: u64,

@@ -37,7 +37,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 prop_compose! {
     fn sample()(
-        (group, request, url, connection) in (0..3_u16, number(), 0..4_u32, option::of(any::<u32>())),
+        (group, client, request, url, connection)
+            in (0..3_u16, any::<u32>(), number(), 0..4_u32, option::of(any::<u32>())),
         warmup in any::<bool>(),
         (intended_ns, sent_ns, first_byte_ns, done_ns)
             in (number(), option::of(number()), option::of(number()), option::of(number())),
@@ -50,7 +51,7 @@ prop_compose! {
         outcome in outcome(),
     ) -> Sample {
         Sample {
-            group, request, url, connection,
+            group, client, request, url, connection,
             phase: if warmup { Phase::Warmup } else { Phase::Measure },
             intended_ns, sent_ns, first_byte_ns, done_ns, status, version,
             request_header_raw_bytes: headers[0],
@@ -64,7 +65,7 @@ prop_compose! {
 
 prop_compose! {
     fn connection()(
-        (group, connection, opened_ns) in (any::<u16>(), any::<u32>(), number()),
+        (group, client, connection, opened_ns) in (any::<u16>(), any::<u32>(), any::<u32>(), number()),
         stamps in [option::of(number()), option::of(number()), option::of(number())],
         server_close in option::of(prop::sample::select(ServerClose::ALL.to_vec())),
         texts in prop::collection::vec(option::of(".{0,8}"), 4),
@@ -78,7 +79,7 @@ prop_compose! {
         outcome in outcome(),
     ) -> ConnectionRow {
         ConnectionRow {
-            group, connection, opened_ns,
+            group, client, connection, opened_ns,
             connected_ns: stamps[0], ready_ns: stamps[1], closed_ns: stamps[2],
             server_close,
             alpn: texts[0].clone(), tls_version: texts[1].clone(),
@@ -126,6 +127,8 @@ fn client() -> impl Strategy<Value = ClientReport> {
             own_lag: Lag { p50_ns: n[19], p99_ns: n[20], max_ns: n[21] },
             suspended: Suspensions { count: n[22], total_ns: n[23], max_ns: n[24] },
             unfinished: n[10],
+            clients_begun: u32::try_from(n[11] % 1000).unwrap(),
+            clients_finished: u32::try_from(n[12] % 1000).unwrap(),
             warmup: warm.then_some(warmup),
             started_ns: n[0],
             finished_ns: n[1],
@@ -192,16 +195,16 @@ prop_compose! {
 fn player_event() -> impl Strategy<Value = PlayerEvent> {
     use PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
     let kinds = vec![Requested, Arrived, Playing, Stalled, Ended, Failed];
-    (any::<u16>(), number(), prop::sample::select(kinds), any::<u32>(), number(), number()).prop_map(
-        |(group, at_ns, what, segment, bits_per_s, buffered_ns)| PlayerEvent {
+    (any::<u16>(), any::<u32>(), number(), prop::sample::select(kinds), any::<u32>(), number(), number())
+        .prop_map(|(group, client, at_ns, what, segment, bits_per_s, buffered_ns)| PlayerEvent {
             group,
+            client,
             at_ns,
             what,
             segment,
             bits_per_s,
             buffered_ns,
-        },
-    )
+        })
 }
 
 fn link() -> impl Strategy<Value = LinkReport> {
@@ -271,6 +274,7 @@ fn records() -> impl Strategy<Value = Vec<RunRecord>> {
 fn plain(run: u32, rows: u64) -> RunRecord {
     let row = |request| Sample {
         group: 0,
+        client: 0,
         request,
         url: u32::try_from(request % 2).unwrap(),
         connection: Some(0),

@@ -156,6 +156,7 @@ impl VideoPlayer {
     fn note(&mut self, what: PlayerEventKind, segment: usize, rung: usize) {
         self.events.push(PlayerEvent {
             group: 0,
+            client: 0,
             at_ns: self.at_ns,
             what,
             segment: u32::try_from(segment).unwrap_or(u32::MAX),
@@ -222,7 +223,7 @@ impl RequestSource for VideoPlayer {
         Some(self.at_ns.saturating_add(self.until_next_step()))
     }
 
-    /// The client group of the events is 0.
+    /// The numbers of the client and of its group are 0 in them.
     fn take_player_events(&mut self) -> Vec<PlayerEvent> {
         std::mem::take(&mut self.events)
     }

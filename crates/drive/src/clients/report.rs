@@ -82,6 +82,8 @@ pub(crate) fn report(
     let samples: Vec<Sample> = samples.collect();
     let report = ClientReport {
         urls: vec![requested.path.to_owned()],
+        clients_begun: 1,
+        clients_finished: 1,
         started_ns: usage.started_ns,
         finished_ns: usage.finished_ns,
         cpu_user_ns: usage.cpu_user_ns.saturating_sub(output.report_cpu_ns),
@@ -102,6 +104,7 @@ fn sample(request: u64, row: Row, usage: ProcessUsage, group: u16) -> Sample {
     let sent_ns = usage.started_ns.saturating_add(row.start_ns);
     Sample {
         group,
+        client: 0,
         request,
         url: 0,
         connection: None,

@@ -92,7 +92,9 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             )),
             pins: Pins::default(),
             seed: 0,
+            clients: model::Clients::ONE,
             deadline_ns: args.timeout,
+            ends_ns: None,
         };
         load::check(&assignment).map_err(|error| UsageError(format!("{error:#}")))?;
         let report = load::run(&assignment, stop)?;

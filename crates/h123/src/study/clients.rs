@@ -125,7 +125,9 @@ impl Study<'_> {
             workload: self.plan.workload_of(group).workload.clone(),
             pins: self.plan.pins_of(cell).clone(),
             seed: seed ^ u64::from(group.group),
+            clients: model::Clients::ONE,
             deadline_ns: load::Clock::new(clock).now_ns().saturating_add(cell.run_limit_ns),
+            ends_ns: None,
         };
         let limits = Limits {
             time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE,

@@ -98,7 +98,9 @@ impl Study<'_> {
                 workload: bulk(flow, cross.limit),
                 pins: self.plan.pins_of(cell).clone(),
                 seed: seed ^ u64::from(group),
+                clients: model::Clients::ONE,
                 deadline_ns: u64::try_from(cross.limit.as_nanos()).unwrap_or(u64::MAX),
+                ends_ns: None,
             };
             let log = logs.join(format!("cross-{}-{index}.log", name(flow.from)));
             cross.flows.push(Flow { node: node_of(lab, name(flow.from))?, assignment, log });

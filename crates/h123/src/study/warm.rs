@@ -51,7 +51,9 @@ impl Study<'_> {
                 workload: amount.workload(&self.plan.workload_of(group).workload),
                 pins: self.plan.pins_of(cell).clone(),
                 seed,
+                clients: model::Clients::ONE,
                 deadline_ns: limit_ns,
+                ends_ns: None,
             };
             let node = node_of(lab, &assignment.node)?;
             let time = Duration::from_nanos(limit_ns);

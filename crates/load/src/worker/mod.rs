@@ -475,6 +475,8 @@ impl<'a> Worker<'a> {
             group: self.assignment.group,
             contents: self.session.kinds.texts(),
             urls: self.requests.into_labels(),
+            clients_begun: 1,
+            clients_finished: u32::from(self.session.work.is_finished(self.finished_ns)),
             started_ns,
             finished_ns: self.finished_ns,
             cpu_user_ns: usage.cpu_user_ns,

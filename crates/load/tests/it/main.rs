@@ -66,7 +66,9 @@ impl Origin {
             workload,
             pins: Pins::default(),
             seed: 1,
+            clients: model::Clients::ONE,
             deadline_ns: 20_000_000_000,
+            ends_ns: None,
             options: model::options::Options::default(),
         }
     }

@@ -298,12 +298,12 @@ fn playback(number: usize, cell: u32) -> report::RunPlayback {
     let mut add = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
         let bits_per_s = if segment < 2 { 1_000_000 } else { 2_500_000 };
         events.push(model::player::PlayerEvent {
-            group: 0,
             at_ns: (at_ms + 40) * 1_000_000,
             what,
             segment,
             bits_per_s,
             buffered_ns: buffered_ms * 1_000_000,
+            ..model::player::PlayerEvent::default()
         });
     };
     // Playing begins with the first segment; `empty` is when the buffer will be.
@@ -392,12 +392,12 @@ fn a_long_video_is_condensed_and_keeps_its_extremes() {
         {
             let buffered_ns = if segment == 5_000 { buffered_ns * 2 } else { buffered_ns };
             let event = model::player::PlayerEvent {
-                group: 0,
                 at_ns: at + after,
                 what,
                 segment,
                 bits_per_s,
                 buffered_ns,
+                ..model::player::PlayerEvent::default()
             };
             events.push(event);
         }

@@ -173,6 +173,7 @@ impl Table for Request {
     fn columns() -> Vec<Column<Self>> {
         let columns = columns! { ""
             group [sample.group] "number of the client group in the run";
+            client [sample.client] "number of the client in the group";
             request [sample.request] "number of the request in the group, in the order of intended times";
             url [sample.url] "index, from 0, into `urls` of the table `clients`";
             path [path; write only] "URL as the client reported it; null where it reported none";
@@ -216,6 +217,7 @@ impl Table for ConnectionRow {
     fn columns() -> Vec<Column<Self>> {
         let columns = columns! { ""
             group [group] "number of the client group in the run";
+            client [client] "number of the client in the group";
             connection [connection] "number of the connection in the group, in the order of opening";
             opened_ns [opened_ns] "when connect was called (TCP) or the first datagram was sent (QUIC)";
             connected_ns [connected_ns] "when TCP was established; null for QUIC";
@@ -257,6 +259,9 @@ impl Table for ClientReport {
             group [group] "number of the client group in the run";
             urls [urls] "URLs that `url` of the table `requests` refers to";
             contents [contents] "media types and content codings that `content` of the table `requests` refers to";
+            clients_begun_count [clients_begun] "clients that began";
+            clients_finished_count [clients_finished]
+                "of these, clients whose workload was done before the end of the run or of their group";
             started_ns [started_ns] "intended time of the first request";
             finished_ns [finished_ns] "end of the last response";
             cpu_user_ns [cpu_user_ns] "CPU time in user space from `started_ns` to `finished_ns`";
@@ -387,6 +392,7 @@ impl Table for PlayerEvent {
     fn columns() -> Vec<Column<Self>> {
         columns! { ""
             group [group] "number of the client group in the run";
+            client [client] "number of the client in the group";
             at_ns [at_ns] "when it happened, on the clock of the table `requests`";
             event [what] "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended` or `failed`";
             segment [segment] "the event's segment, from 0; for playback, the segment shown or due";

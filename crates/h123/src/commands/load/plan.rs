@@ -65,7 +65,9 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
             workload: workload(args, &list, index),
             pins: pins.clone(),
             seed: args.load.seed,
+            clients: model::Clients::ONE,
             deadline_ns: whole_ns.map_or(u64::MAX, |lasts| lasts.saturating_add(GRACE_NS)),
+            ends_ns: None,
             options: options.clone(),
         })
         .collect();

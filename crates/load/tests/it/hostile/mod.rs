@@ -164,7 +164,9 @@ pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -
         )),
         pins: Pins::default(),
         seed: 1,
+        clients: model::Clients::ONE,
         deadline_ns: DEADLINE_NS,
+        ends_ns: None,
         options: Options { connections, ..Options::default() },
     }
 }
