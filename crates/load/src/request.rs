@@ -72,7 +72,7 @@ impl Requests {
                 body: body.unwrap_or_default(),
             });
         }
-        let (seed, group) = (Seeds::new(assignment.seed, assignment.group).own, assignment.group);
+        let (seed, group) = (Seeds::new(assignment.seed, assignment.group, 0).own, assignment.group);
         Ok(Requests { templates, patterns, labels, seed, group })
     }
 

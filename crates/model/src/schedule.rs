@@ -163,6 +163,22 @@ impl Schedule {
     }
 }
 
+impl Stage {
+    /// Its rate after a time, at most its end.
+    pub fn rate_at(&self, ns: u64) -> Rate {
+        let Some(duration_ns) = self.duration_ns.filter(|duration_ns| *duration_ns > ns) else {
+            return self.to;
+        };
+        let part = |change: u64, ns: u64| {
+            u64::try_from(u128::from(change) * u128::from(ns) / u128::from(duration_ns)).unwrap_or(u64::MAX)
+        };
+        match self.to.0.checked_sub(self.from.0) {
+            Some(rise) => Rate(self.from.0 + part(rise, ns)),
+            None => Rate(self.from.0 - part(self.from.0 - self.to.0, ns)),
+        }
+    }
+}
+
 impl Rate {
     /// Requests per second.
     pub fn per_second(self) -> f64 {
@@ -224,6 +240,15 @@ mod tests {
             let error = text.parse::<Stage>().unwrap_err();
             assert!(error.contains(" is ") && error.contains("; write "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_stage_has_its_rate_at_every_time() {
+        let stage = |from, to, duration_ns| Stage { from: Rate(from), to: Rate(to), duration_ns };
+        let at = |stage: Stage| [0, 25, 99, 100, 200].map(|ns| stage.rate_at(ns).0);
+        assert_eq!(at(stage(100, 500, Some(100))), [100, 200, 496, 500, 500]);
+        assert_eq!(at(stage(500, 100, Some(100))), [500, 400, 104, 100, 100]);
+        assert_eq!(at(stage(7, 7, None)), [7; 5]);
     }
 
     #[test]

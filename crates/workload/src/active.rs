@@ -1,17 +1,32 @@
 //! A workload of any kind.
 
+use std::sync::Arc;
+
 use model::Workload;
 use model::options::Options;
 use model::player::PlayerEvent;
 use model::sample::Phase;
 
-use crate::closed::ClosedSource;
-use crate::open::OpenSource;
-use crate::page::PageLoader;
-use crate::player::VideoPlayer;
-use crate::source::{Connections, Due, NeverSent, RequestSource, Seeds};
+use crate::closed::{ClosedPlan, ClosedSource};
+use crate::open::{OpenPlan, OpenSource};
+use crate::page::{PageLoader, PageTree};
+use crate::player::{Video, VideoPlayer};
+use crate::source::{Beginning, Connections, Due, NeverSent, RequestSource, Seeds};
 
-/// Any workload.
+/// Any workload, with all that its clients share: paths, page, script. Cheap to begin many times.
+#[derive(Clone, Debug)]
+pub enum SharedWorkload {
+    /// One page from cold.
+    Page(Arc<PageTree>),
+    /// Closed loop.
+    Closed(Arc<ClosedPlan>),
+    /// Open loop.
+    Open(Arc<OpenPlan>),
+    /// A video that is played.
+    Player(Arc<Video>),
+}
+
+/// Any workload of one client.
 #[derive(Clone, Debug)]
 pub enum ActiveWorkload {
     /// One page from cold.
@@ -24,22 +39,41 @@ pub enum ActiveWorkload {
     Player(VideoPlayer),
 }
 
-impl ActiveWorkload {
-    /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
-    pub fn new(workload: &Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
+impl SharedWorkload {
+    /// The workload of an assignment for `clients` clients.
+    pub fn new(workload: &Workload, options: &Options, clients: u32) -> Self {
         match workload {
-            Workload::Page(page) => ActiveWorkload::Page(PageLoader::new(page.clone(), now)),
-            Workload::Closed(closed) => {
-                ActiveWorkload::Closed(ClosedSource::new(closed, options, seeds, now))
-            }
-            Workload::Open(open) => ActiveWorkload::Open(OpenSource::new(open, options, seeds, now)),
-            Workload::Player(player) => ActiveWorkload::Player(VideoPlayer::new(player.clone(), now)),
+            Workload::Page(page) => SharedWorkload::Page(Arc::new(PageTree::new(page))),
+            Workload::Closed(closed) => SharedWorkload::Closed(Arc::new(ClosedPlan::new(closed, options))),
+            Workload::Open(open) => SharedWorkload::Open(Arc::new(OpenPlan::new(open, options, clients))),
+            Workload::Player(player) => SharedWorkload::Player(Arc::new(Video::new(player))),
+        }
+    }
+
+    /// Begins one client's work.
+    pub fn begin(&self, seeds: Seeds, beginning: Beginning) -> ActiveWorkload {
+        let now = beginning.client_ns;
+        match self.clone() {
+            SharedWorkload::Page(tree) => ActiveWorkload::Page(PageLoader::new(tree, now)),
+            SharedWorkload::Closed(plan) => ActiveWorkload::Closed(ClosedSource::new(plan, seeds, beginning)),
+            SharedWorkload::Open(plan) => ActiveWorkload::Open(OpenSource::new(plan, seeds, beginning)),
+            SharedWorkload::Player(video) => ActiveWorkload::Player(VideoPlayer::new(video, now)),
+        }
+    }
+
+    /// When the group's loop ends by the clock, if it does: clients that have not begun by then have nothing
+    /// to do. The group begins at `group_ns`.
+    pub fn ends_ns(&self, group_ns: u64) -> Option<u64> {
+        match self {
+            SharedWorkload::Closed(plan) => plan.ends_ns(group_ns),
+            SharedWorkload::Open(plan) => plan.ends_ns(group_ns),
+            SharedWorkload::Page(_) | SharedWorkload::Player(_) => None,
         }
     }
 }
 
 /// A method that calls the same method of the workload at hand: the only match on all workloads besides
-/// [`ActiveWorkload::new`]. Calls stay static, because a generator's own cost is part of every measurement.
+/// those of [`SharedWorkload`]. Calls stay static, because a generator's own cost is part of every measurement.
 macro_rules! forward {
     (fn $name:ident($self:ident: $receiver:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?) => {
         fn $name($self: $receiver $(, $argument: $type)*) $(-> $result)? {

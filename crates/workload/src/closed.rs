@@ -1,56 +1,78 @@
 //! The closed loop: each stream of each connection sends its next request when its last one is answered.
 
+use std::sync::Arc;
+
 use model::options::Options;
 use model::shuffle::SplitMix64;
 use model::workload::{ClosedLoop, LoopLoad, ThinkTime};
 
-use crate::source::{Connections, Due, RequestSource, Seeds, Stream};
-use crate::urls::Urls;
+use crate::source::{Beginning, Connections, Due, RequestSource, Seeds, Stream};
+use crate::urls::{UrlHosts, Urls};
+
+/// What the clients of a closed loop share.
+#[derive(Debug)]
+pub struct ClosedPlan {
+    closed: ClosedLoop,
+    urls: Arc<UrlHosts>,
+    ramp_up_ns: u64,
+}
+
+impl ClosedPlan {
+    /// A closed loop with these options.
+    pub(crate) fn new(closed: &ClosedLoop, options: &Options) -> Self {
+        let urls = Arc::new(UrlHosts::new(closed.load.paths.len(), &options.requests));
+        ClosedPlan { closed: closed.clone(), urls, ramp_up_ns: options.connections.ramp_up_ns }
+    }
+
+    /// When the loop ends by the clock, in a group that begins at `group_ns`.
+    pub(crate) fn ends_ns(&self, group_ns: u64) -> Option<u64> {
+        let warmup_ends_ns = group_ns.saturating_add(self.closed.load.warmup_ns);
+        self.closed.duration_ns.map(|duration| warmup_ends_ns.saturating_add(duration))
+    }
+}
 
 /// A closed loop over a list of paths.
 #[derive(Clone, Debug)]
 pub struct ClosedSource {
-    load: LoopLoad,
+    plan: Arc<ClosedPlan>,
     urls: Urls,
     began_ns: u64,
     warmup_ends_ns: u64,
     ends_ns: Option<u64>,
-    think: ThinkTime,
     random: SplitMix64,
-    ramp_up_ns: u64,
     /// Requests since the warm-up.
     begun: u64,
     in_flight: u64,
 }
 
 impl ClosedSource {
-    /// The loop, beginning at `now`.
-    pub(crate) fn new(closed: &ClosedLoop, options: &Options, seeds: Seeds, now: u64) -> Self {
-        let ClosedLoop { load, duration_ns, think } = closed;
-        let warmup_ends_ns = now.saturating_add(load.warmup_ns);
+    /// One client's loop. Its connections ramp up from its own beginning.
+    pub(crate) fn new(plan: Arc<ClosedPlan>, seeds: Seeds, beginning: Beginning) -> Self {
         ClosedSource {
-            urls: Urls::new(load.paths.len(), &options.requests, seeds.of(Stream::Order)),
-            load: load.clone(),
-            began_ns: now,
-            warmup_ends_ns,
-            ends_ns: duration_ns.map(|duration| warmup_ends_ns.saturating_add(duration)),
-            think: *think,
+            urls: Urls::new(Arc::clone(&plan.urls), seeds.of(Stream::Order)),
+            began_ns: beginning.client_ns,
+            warmup_ends_ns: beginning.group_ns.saturating_add(plan.closed.load.warmup_ns),
+            ends_ns: plan.ends_ns(beginning.group_ns),
             random: SplitMix64::new(seeds.of(Stream::Thinking)),
-            ramp_up_ns: options.connections.ramp_up_ns,
+            plan,
             begun: 0,
             in_flight: 0,
         }
     }
 
+    fn load(&self) -> &LoopLoad {
+        &self.plan.closed.load
+    }
+
     fn is_over(&self, now: u64) -> bool {
-        self.load.requests.is_some_and(|limit| self.begun >= limit)
+        self.load().requests.is_some_and(|limit| self.begun >= limit)
             || self.ends_ns.is_some_and(|end| now >= end)
     }
 }
 
 impl RequestSource for ClosedSource {
     fn paths(&self) -> Vec<&str> {
-        self.load.paths.iter().map(String::as_str).collect()
+        self.load().paths.iter().map(String::as_str).collect()
     }
 
     fn poll_request(&mut self, target: usize, now: u64) -> Option<Due> {
@@ -74,7 +96,7 @@ impl RequestSource for ClosedSource {
     }
 
     fn connections(&self, _limit: u32) -> Connections {
-        let LoopLoad { connections, streams, .. } = self.load;
+        let LoopLoad { connections, streams, .. } = *self.load();
         Connections { at_once: connections, limit: connections, streams }
     }
 
@@ -91,7 +113,7 @@ impl RequestSource for ClosedSource {
     }
 
     fn left(&self) -> u64 {
-        self.load.requests.map_or(u64::MAX, |limit| limit.saturating_sub(self.begun))
+        self.load().requests.map_or(u64::MAX, |limit| limit.saturating_sub(self.begun))
     }
 
     fn warmup_ends_ns(&self) -> u64 {
@@ -99,7 +121,7 @@ impl RequestSource for ClosedSource {
     }
 
     fn think_ns(&mut self) -> u64 {
-        let ThinkTime { least_ns, most_ns } = self.think;
+        let ThinkTime { least_ns, most_ns } = self.plan.closed.think;
         if most_ns == 0 {
             return 0;
         }
@@ -111,8 +133,8 @@ impl RequestSource for ClosedSource {
         if self.is_over(now) {
             return (0, None);
         }
-        let all = self.load.connections;
-        let (since_ns, ramp_ns) = (now.saturating_sub(self.began_ns), self.ramp_up_ns);
+        let all = self.load().connections;
+        let (since_ns, ramp_ns) = (now.saturating_sub(self.began_ns), self.plan.ramp_up_ns);
         if since_ns >= ramp_ns {
             return (all, None);
         }
@@ -140,12 +162,10 @@ mod tests {
             connections: ConnectionOptions { ramp_up_ns: 100, ..ConnectionOptions::default() },
             ..Options::default()
         };
-        let source = ClosedSource::new(
-            &ClosedLoop { think: ThinkTime { least_ns: 5, most_ns: 8 }, ..ClosedLoop::new(load, None) },
-            &options,
-            Seeds { shared: 0, own: 0 },
-            1000,
-        );
+        let closed =
+            ClosedLoop { think: ThinkTime { least_ns: 5, most_ns: 8 }, ..ClosedLoop::new(load, None) };
+        let plan = Arc::new(ClosedPlan::new(&closed, &options));
+        let source = ClosedSource::new(plan, Seeds { shared: 0, own: 0 }, Beginning::at(1000));
         ClosedSource { ends_ns, warmup_ends_ns: 10, ..source }
     }
 
@@ -192,6 +212,24 @@ mod tests {
         assert_eq!(closed.opened_by(1025), (2, Some(1050)));
         assert_eq!(closed.opened_by(1075), (4, None));
         assert_eq!(closed.opened_by(2000), (4, None));
+    }
+
+    #[test]
+    fn a_late_client_has_the_rest_of_its_groups_time() {
+        let load = LoopLoad { warmup_ns: 100, requests: Some(2), ..LoopLoad::new("/") };
+        let plan = Arc::new(ClosedPlan::new(&ClosedLoop::new(load, Some(1000)), &Options::default()));
+        let begin = |client_ns| {
+            let beginning = Beginning { group_ns: 5, client_ns };
+            ClosedSource::new(Arc::clone(&plan), Seeds { shared: 0, own: 0 }, beginning)
+        };
+        for client_ns in [5, 50, 700] {
+            let client = begin(client_ns);
+            assert_eq!((client.warmup_ends_ns(), client.next_ns()), (105, Some(1105)));
+        }
+        let mut late = begin(700);
+        assert_eq!(std::iter::from_fn(|| late.poll_request(0, 700)).count(), 2, "each client has the number");
+        assert_eq!(late.phase(700), Phase::Measure);
+        assert!(begin(1200).is_finished(1200));
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! [`RequestSource::poll_request`] whenever a connection can take a request, and reports what arrived.
 //!
 //! Each workload has a file with a type that implements [`RequestSource`]. [`ActiveWorkload`] holds any of
-//! them.
+//! them, and [`SharedWorkload`] what all its clients share.
 //!
 //! ```
 //! use model::options::Options;
 //! use model::workload::{ClosedLoop, LoopLoad, Workload};
-//! use workload::{ActiveWorkload, Due, RequestSource, Seeds};
+//! use workload::{Beginning, Due, RequestSource, Seeds, SharedWorkload};
 //!
 //! // A closed loop of two requests on one connection.
 //! let load = LoopLoad { requests: Some(2), ..LoopLoad::new("/bytes/128") };
 //! let workload = Workload::Closed(ClosedLoop::new(load, None));
-//! let mut active = ActiveWorkload::new(&workload, &Options::default(), Seeds::new(1, 0), 0);
+//! let shared = SharedWorkload::new(&workload, &Options::default(), 1);
+//! let mut active = shared.begin(Seeds::new(1, 0, 0), Beginning::at(0));
 //!
 //! for now in [0, 1_000] {
 //!     assert_eq!(active.poll_request(0, now), Some(Due { url: 0, intended_ns: now }));
@@ -36,5 +37,5 @@ mod player;
 mod source;
 pub mod urls;
 
-pub use active::ActiveWorkload;
-pub use source::{Connections, Due, NeverSent, RequestSource, Seeds};
+pub use active::{ActiveWorkload, SharedWorkload};
+pub use source::{Beginning, Connections, Due, NeverSent, RequestSource, Seeds};

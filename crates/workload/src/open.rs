@@ -4,15 +4,16 @@
 //! the wait, so coordinated omission cannot happen.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use model::options::Options;
-use model::schedule::Schedule;
+use model::schedule::{Schedule, Stage};
 use model::shuffle::SplitMix64;
-use model::workload::OpenLoop;
+use model::workload::{LoopLoad, OpenLoop};
 
 use crate::pacer::Pacer;
-use crate::source::{Connections, Due, NeverSent, RequestSource, Seeds, Stream};
-use crate::urls::Urls;
+use crate::source::{Beginning, Connections, Due, NeverSent, RequestSource, Seeds, Stream};
+use crate::urls::{UrlHosts, Urls};
 
 /// After the schedule's end, waiting requests are sent and responses awaited for this long. Then the former
 /// count as never sent, the latter as unfinished.
@@ -21,10 +22,89 @@ const DRAIN_NS: u64 = 1_000_000_000;
 const QUEUE_ROOM: usize = 1024;
 const CLIENT_QUEUE_ROOM: usize = 16;
 
-/// An open loop.
+/// What the clients of an open loop share.
+#[derive(Debug)]
+pub struct OpenPlan {
+    load: LoopLoad,
+    schedule: Arc<Schedule>,
+    urls: Arc<UrlHosts>,
+    queue_limit: usize,
+    /// Initial capacity of each queue.
+    room: usize,
+    connections: Connections,
+}
+
+impl OpenPlan {
+    /// An open loop of `clients` clients with these options.
+    pub(crate) fn new(open: &OpenLoop, options: &Options, clients: u32) -> Self {
+        let OpenLoop { load, schedule, queue_limit } = open;
+        let replays = schedule.clients();
+        // Each client that replays a whole script has one connection.
+        let connections = if replays > 1 { 1 } else { load.connections };
+        OpenPlan {
+            load: load.clone(),
+            schedule: Arc::new(schedule.clone()),
+            urls: Arc::new(UrlHosts::new(load.paths.len(), &options.requests)),
+            queue_limit: *queue_limit as usize,
+            room: if replays.max(clients) > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM },
+            connections: Connections {
+                // A connection that serves one request is part of that request, so none is opened ahead.
+                at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
+                limit: connections,
+                streams: load.streams,
+            },
+        }
+    }
+
+    /// When rates end, in a group that begins at `group_ns`; each client has its own time for a script.
+    pub(crate) fn ends_ns(&self, group_ns: u64) -> Option<u64> {
+        let lasts_ns = match *self.schedule {
+            Schedule::Rates { .. } => self.schedule.lasts_ns(None),
+            Schedule::Script { .. } => None,
+        };
+        lasts_ns.map(|lasts_ns| group_ns.saturating_add(self.load.warmup_ns).saturating_add(lasts_ns))
+    }
+
+    /// The schedule of a client that begins this late, and its part of the warm-up.
+    ///
+    /// It has the rates of its group at every time. Its requests are due from its own beginning on, so
+    /// clients that begin one after the other do not send at the same times.
+    fn schedule_from(&self, late_ns: u64) -> (Arc<Schedule>, u64) {
+        let warmup_ns = self.load.warmup_ns;
+        let schedule = match &*self.schedule {
+            Schedule::Rates { stages, arrivals, share } if late_ns > warmup_ns => {
+                let stages = rest(stages, late_ns - warmup_ns);
+                Arc::new(Schedule::Rates { stages, arrivals: *arrivals, share: *share })
+            }
+            Schedule::Rates { .. } => Arc::clone(&self.schedule),
+            // A script follows its client.
+            Schedule::Script { .. } => return (Arc::clone(&self.schedule), warmup_ns),
+        };
+        (schedule, warmup_ns.saturating_sub(late_ns))
+    }
+}
+
+/// The rest of the stages after a time.
+fn rest(stages: &[Stage], mut passed_ns: u64) -> Vec<Stage> {
+    let mut rest = Vec::with_capacity(stages.len());
+    for stage in stages {
+        match stage.duration_ns {
+            Some(duration_ns) if duration_ns <= passed_ns => passed_ns -= duration_ns,
+            Some(duration_ns) => {
+                let from = stage.rate_at(passed_ns);
+                rest.push(Stage { from, duration_ns: Some(duration_ns - passed_ns), ..*stage });
+                passed_ns = 0;
+            }
+            None => rest.push(*stage),
+        }
+    }
+    rest
+}
+
+/// An open loop: one client's schedule. Each client of a group has the whole rate.
 #[derive(Clone, Debug)]
 pub struct OpenSource {
-    paths: Vec<String>,
+    plan: Arc<OpenPlan>,
     urls: Urls,
     pacer: Pacer,
     began_ns: u64,
@@ -32,8 +112,6 @@ pub struct OpenSource {
     /// Due requests that wait, by host; where several clients replay a script, by client and host.
     queues: Vec<VecDeque<Due>>,
     waiting: usize,
-    queue_limit: usize,
-    connections: Connections,
     in_flight: u64,
     never_sent: NeverSent,
     /// When the schedule ends, if it does.
@@ -44,38 +122,32 @@ pub struct OpenSource {
 }
 
 impl OpenSource {
-    /// The loop, beginning at `now`.
-    pub(crate) fn new(open: &OpenLoop, options: &Options, seeds: Seeds, now: u64) -> Self {
-        let OpenLoop { load, schedule, queue_limit } = open;
+    /// One client's loop.
+    pub(crate) fn new(plan: Arc<OpenPlan>, seeds: Seeds, beginning: Beginning) -> Self {
         let arrivals = SplitMix64::new(seeds.shared).next_u64();
-        let clients = schedule.clients();
-        // Each client that replays a whole script has one connection.
-        let connections = if clients > 1 { 1 } else { load.connections };
-        let room = if clients > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM };
-        let urls = Urls::new(load.paths.len(), &options.requests, seeds.of(Stream::Order));
-        let queues = urls.targets() * clients.max(1) as usize;
-        let warmup_ends_ns = now.saturating_add(load.warmup_ns);
+        let (schedule, warmup_ns) = plan.schedule_from(beginning.late_ns());
+        let warmup_ends_ns = beginning.group_ns.saturating_add(plan.load.warmup_ns);
+        // A script ends with its last request, whose response is awaited.
+        let cuts_answers = matches!(*schedule, Schedule::Rates { .. });
+        let lasts_ns = plan.schedule.lasts_ns(None);
+        let began_ns = if cuts_answers { beginning.group_ns } else { beginning.client_ns };
+        let ends_ns =
+            lasts_ns.map(|lasts_ns| began_ns.saturating_add(plan.load.warmup_ns).saturating_add(lasts_ns));
+        let urls = Urls::new(Arc::clone(&plan.urls), seeds.of(Stream::Order));
+        let queues = urls.targets() * schedule.clients() as usize;
         OpenSource {
-            paths: load.paths.clone(),
             urls,
-            pacer: Pacer::new(schedule, load.requests, load.warmup_ns, arrivals),
-            began_ns: now,
+            pacer: Pacer::new(schedule, plan.load.requests, warmup_ns, arrivals),
+            began_ns: beginning.client_ns,
             warmup_ends_ns,
-            queues: (0..queues).map(|_| VecDeque::with_capacity(room)).collect(),
+            queues: (0..queues).map(|_| VecDeque::with_capacity(plan.room)).collect(),
             waiting: 0,
-            queue_limit: *queue_limit as usize,
-            connections: Connections {
-                // A connection that serves one request is part of that request, so none is opened ahead.
-                at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
-                limit: connections,
-                streams: load.streams,
-            },
             in_flight: 0,
             never_sent: NeverSent::default(),
-            ends_ns: schedule.lasts_ns(None).map(|lasts| warmup_ends_ns.saturating_add(lasts)),
-            // A script ends with its last request, whose response is awaited.
-            cuts_answers: matches!(schedule, Schedule::Rates { .. }),
+            ends_ns,
+            cuts_answers,
             stopped: false,
+            plan,
         }
     }
 
@@ -96,7 +168,7 @@ impl OpenSource {
 
 impl RequestSource for OpenSource {
     fn paths(&self) -> Vec<&str> {
-        self.paths.iter().map(String::as_str).collect()
+        self.plan.load.paths.iter().map(String::as_str).collect()
     }
 
     fn poll_request(&mut self, target: usize, _now: u64) -> Option<Due> {
@@ -117,7 +189,7 @@ impl RequestSource for OpenSource {
     }
 
     fn connections(&self, _limit: u32) -> Connections {
-        self.connections
+        self.plan.connections
     }
 
     fn targets(&self) -> usize {
@@ -138,7 +210,7 @@ impl RequestSource for OpenSource {
             self.pacer.advance();
             let Some(url) = planned.url.or_else(|| self.urls.next_url()) else { break };
             let target = self.urls.target_of(url) + planned.client as usize * self.urls.targets();
-            if self.waiting < self.queue_limit
+            if self.waiting < self.plan.queue_limit
                 && let Some(queue) = self.queues.get_mut(target)
             {
                 queue.push_back(Due { url, intended_ns });
@@ -185,15 +257,30 @@ impl RequestSource for OpenSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::schedule::{Arrivals, Rate, ScriptEntry, Share, Stage};
-    use model::workload::LoopLoad;
+    use model::sample::Phase;
+    use model::schedule::{Arrivals, Rate, ScriptEntry, Share};
 
     const S: u64 = 1_000_000_000;
 
     fn source(paths: &[&str], schedule: Schedule, queue_limit: u32) -> OpenSource {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
         let open = OpenLoop { load: LoopLoad { paths, ..LoopLoad::new("") }, schedule, queue_limit };
-        OpenSource::new(&open, &Options::default(), Seeds { shared: 0, own: 0 }, 5 * S)
+        begin(&open, 0, Beginning::at(5 * S))
+    }
+
+    fn begin(open: &OpenLoop, seed: u64, beginning: Beginning) -> OpenSource {
+        let plan = OpenPlan::new(open, &Options::default(), 1);
+        OpenSource::new(Arc::new(plan), Seeds { shared: seed, own: seed }, beginning)
+    }
+
+    /// When a client's requests are due and how many belong to the warm-up; its group begins at 5 s.
+    fn due(open: &OpenLoop, late_ns: u64) -> (Vec<u64>, usize) {
+        let mut source = begin(open, 0, Beginning { group_ns: 5 * S, client_ns: 5 * S + late_ns });
+        source.handle_time(source.drained_ns().unwrap() - 1);
+        let taken: Vec<u64> =
+            std::iter::from_fn(|| source.poll_request(0, 0)).map(|due| due.intended_ns - 5 * S).collect();
+        let warmup = taken.iter().filter(|at| source.phase(**at + 5 * S) == Phase::Warmup).count();
+        (taken, warmup)
     }
 
     /// 10 requests/s for 2 s, beginning at 5 s.
@@ -217,6 +304,50 @@ mod tests {
         let times: Vec<u64> = taken.iter().map(|due| due.intended_ns).collect();
         assert_eq!(times, [1, 2, 3, 4, 5].map(|tenth| 5 * S + tenth * S / 10));
         assert_eq!(taken[0].url, 1);
+    }
+
+    #[test]
+    fn late_clients_have_the_rates_of_their_group_until_its_end() {
+        let stage = |from, to, s: u64| Stage { from: Rate(from), to: Rate(to), duration_ns: Some(s * S) };
+        let stages = vec![stage(1000, 1000, 2), stage(1000, 3000, 4)];
+        let schedule = Schedule::Rates { stages, arrivals: Arrivals::Even, share: Share::WHOLE };
+        let load = LoopLoad { warmup_ns: 2 * S, ..LoopLoad::new("/") };
+        let open = OpenLoop { load, schedule, queue_limit: 100 };
+        // One request per second for two seconds of warm-up and two more, then eight in a ramp.
+        let (whole, warmup) = due(&open, 0);
+        assert_eq!((whole.len(), warmup), (12, 2));
+        let (late, warmup) = due(&open, S / 2);
+        assert_eq!((&late[..4], warmup), (&[S / 2, S / 2 * 3, S / 2 * 5, S / 2 * 7][..], 2));
+        assert!(*late.last().unwrap() < 8 * S);
+        // In the middle of the ramp the rate is 2 per second, and 5 requests are left.
+        let (later, warmup) = due(&open, 6 * S);
+        assert_eq!((later.len(), warmup, later[0]), (5, 0, 6 * S));
+        assert!((S / 100 * 45..S / 2).contains(&(later[1] - later[0])), "{later:?}");
+        assert!(due(&open, 8 * S).0.is_empty());
+    }
+
+    #[test]
+    fn a_script_follows_its_client() {
+        let entries = vec![ScriptEntry { at_ns: 0, url: 0 }, ScriptEntry { at_ns: S, url: 0 }];
+        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 1 };
+        let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 100 };
+        assert_eq!(due(&open, 3 * S).0, [3 * S, 4 * S]);
+        let client = begin(&open, 0, Beginning { group_ns: 5 * S, client_ns: 8 * S });
+        assert_eq!(client.drained_ns(), Some(9 * S + DRAIN_NS));
+    }
+
+    #[test]
+    fn clients_with_their_own_seeds_have_their_own_arrivals() {
+        let stage = Stage { from: Rate(10_000), to: Rate(10_000), duration_ns: Some(2 * S) };
+        let schedule =
+            Schedule::Rates { stages: vec![stage], arrivals: Arrivals::Poisson, share: Share::WHOLE };
+        let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 100 };
+        let first = |client| {
+            let shared = Seeds::new(7, 1, client).shared;
+            begin(&open, shared, Beginning::at(0)).next_ns()
+        };
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
     }
 
     #[test]

@@ -7,8 +7,10 @@
 //! integers and each time is computed from its place, so nothing drifts: neither a late request nor rounding
 //! moves a later one.
 
+use std::sync::Arc;
+
 use model::number::{self, float};
-use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
+use model::schedule::{Arrivals, Schedule, Share, Stage};
 use model::shuffle::SplitMix64;
 
 const NANOS_PER_S: f64 = 1e9;
@@ -46,21 +48,22 @@ pub struct Planned {
 #[derive(Clone, Debug)]
 enum Times {
     Rates { course: Course, arrivals: Arrivals, random: SplitMix64, place: u64 },
-    Script { entries: Vec<ScriptEntry>, clients: u32 },
+    Script { schedule: Arc<Schedule>, clients: u32 },
 }
 
 impl Pacer {
     /// The pacer of a schedule. A warm-up at its first rate precedes it, and at most `requests` follow the
     /// warm-up.
-    pub fn new(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
-        let (times, share) = match schedule {
+    pub fn new(schedule: Arc<Schedule>, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
+        let (times, share) = match &*schedule {
             Schedule::Rates { stages, arrivals, share } => {
                 let course = Course::new(stages, warmup_ns);
                 let random = SplitMix64::new(seed);
                 (Times::Rates { course, arrivals: *arrivals, random, place: 0 }, *share)
             }
-            Schedule::Script { entries, share, .. } => {
-                (Times::Script { entries: entries.clone(), clients: schedule.clients() }, *share)
+            Schedule::Script { share, .. } => {
+                let (clients, share) = (schedule.clients(), *share);
+                (Times::Script { schedule, clients }, share)
             }
         };
         let limit = requests.unwrap_or(u64::MAX);
@@ -105,7 +108,8 @@ impl Times {
                 };
                 course.time_of(at).map(|at_ns| (at_ns, None, 0))
             }
-            Times::Script { entries, clients } => {
+            Times::Script { schedule, clients } => {
+                let Schedule::Script { entries, .. } = &**schedule else { return None };
                 let entry = entries.get(usize::try_from(number / u64::from(*clients)).ok()?)?;
                 let client = u32::try_from(number % u64::from(*clients)).ok()?;
                 Some((entry.at_ns, Some(entry.url), client))
@@ -202,7 +206,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::schedule::Rate;
+    use model::schedule::{Rate, ScriptEntry};
 
     const S: u64 = 1_000_000_000;
 
@@ -215,7 +219,7 @@ mod tests {
     }
 
     fn times(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Vec<u64> {
-        let mut pacer = Pacer::new(schedule, requests, warmup_ns, seed);
+        let mut pacer = Pacer::new(Arc::new(schedule.clone()), requests, warmup_ns, seed);
         std::iter::from_fn(|| {
             let planned = pacer.next()?;
             pacer.advance();
@@ -318,10 +322,10 @@ mod tests {
         let entries = [(0, 1), (5, 0), (5, 1)].map(|(at_ns, url)| ScriptEntry { at_ns, url }).to_vec();
         let schedule =
             Schedule::Script { entries: entries.clone(), share: Share { index: 1, of: 2 }, clients: 1 };
-        let pacer = Pacer::new(&schedule, None, 0, 0);
+        let pacer = Pacer::new(Arc::new(schedule), None, 0, 0);
         assert_eq!(pacer.next(), Some(Planned { number: 1, at_ns: 5, url: Some(0), client: 0 }));
         let each = Schedule::Script { entries, share: Share::WHOLE, clients: 2 };
-        let mut pacer = Pacer::new(&each, None, 0, 0);
+        let mut pacer = Pacer::new(Arc::new(each), None, 0, 0);
         let mut planned = Vec::new();
         while let Some(next) = pacer.next() {
             planned.push((next.at_ns, next.url, next.client));

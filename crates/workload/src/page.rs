@@ -1,17 +1,32 @@
 //! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use model::Page;
 
 use crate::source::{Connections, Due, RequestSource};
 
-/// Loads one page once.
-#[derive(Clone, Debug)]
-pub struct PageLoader {
+/// A page that clients load.
+#[derive(Debug)]
+pub struct PageTree {
     page: Page,
     /// The children of each resource, in the order of their references.
     children: Vec<Vec<usize>>,
+}
+
+impl PageTree {
+    /// The tree of a page's references.
+    pub(crate) fn new(page: &Page) -> Self {
+        let children = (0..page.resources.len()).map(|parent| page.children(parent).collect()).collect();
+        PageTree { page: page.clone(), children }
+    }
+}
+
+/// Loads one page once.
+#[derive(Clone, Debug)]
+pub struct PageLoader {
+    tree: Arc<PageTree>,
     /// How many children of each resource have been referenced.
     named: Vec<usize>,
     /// Referenced, not requested yet.
@@ -22,21 +37,20 @@ pub struct PageLoader {
 
 impl PageLoader {
     /// A loader whose document is due at `now`.
-    pub fn new(page: Page, now: u64) -> Self {
-        let children = (0..page.resources.len()).map(|parent| page.children(parent).collect()).collect();
-        let named = vec![0; page.resources.len()];
+    pub(crate) fn new(tree: Arc<PageTree>, now: u64) -> Self {
+        let named = vec![0; tree.children.len()];
         let queue = VecDeque::from([Due { url: 0, intended_ns: now }]);
-        PageLoader { page, children, named, queue, in_flight: 0 }
+        PageLoader { tree, named, queue, in_flight: 0 }
     }
 }
 
 impl RequestSource for PageLoader {
     fn paths(&self) -> Vec<&str> {
-        self.page.resources.iter().map(|resource| resource.path.as_str()).collect()
+        self.tree.page.resources.iter().map(|resource| resource.path.as_str()).collect()
     }
 
     fn expected_body_bytes(&self, url: u32) -> Option<u64> {
-        self.page.resources.get(url as usize).map(|resource| resource.bytes)
+        self.tree.page.resources.get(url as usize).map(|resource| resource.bytes)
     }
 
     fn poll_request(&mut self, _target: usize, _now: u64) -> Option<Due> {
@@ -52,8 +66,8 @@ impl RequestSource for PageLoader {
     /// Queues the children whose references lie within the first `received_bytes` of their parent.
     fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64) {
         let parent = url as usize;
-        while let Some(&child) = self.children[parent].get(self.named[parent]) {
-            if self.page.resources[child].named_at_bytes > received_bytes {
+        while let Some(&child) = self.tree.children[parent].get(self.named[parent]) {
+            if self.tree.page.resources[child].named_at_bytes > received_bytes {
                 break;
             }
             self.named[parent] += 1;
@@ -105,7 +119,8 @@ mod tests {
     ";
 
     fn loader() -> PageLoader {
-        PageLoader::new(Page::parse("p", Source { file: "p", text: PAGE }).unwrap(), 7)
+        let page = Page::parse("p", Source { file: "p", text: PAGE }).unwrap();
+        PageLoader::new(Arc::new(PageTree::new(&page)), 7)
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Playback is computed, not waited for. Whenever the player gets the time, it follows playback up to then.
 //! So the stamps of stalls and of the end come from the buffer, not from a wake-up.
 
+use std::sync::Arc;
+
 use model::player::{Player, PlayerEvent, PlayerEventKind};
 
 use crate::abr::{self, Throughput};
@@ -13,11 +15,24 @@ const EVENTS_PER_SEGMENT: usize = 6;
 /// The initial room for rows: enough for the longest video that a study can have.
 const MOST_ROOM: usize = 10_000 * EVENTS_PER_SEGMENT + 1;
 
+/// A video that clients play, and how.
+#[derive(Debug)]
+pub struct Video {
+    player: Player,
+    paths: Vec<String>,
+}
+
+impl Video {
+    /// The video of a player.
+    pub(crate) fn new(player: &Player) -> Self {
+        Video { paths: player.paths(), player: player.clone() }
+    }
+}
+
 /// Plays one video once.
 #[derive(Clone, Debug)]
 pub struct VideoPlayer {
-    player: Player,
-    paths: Vec<String>,
+    video: Arc<Video>,
     /// The time up to which playback has been followed.
     at_ns: u64,
     playback: Playback,
@@ -55,10 +70,9 @@ enum Fetch {
 
 impl VideoPlayer {
     /// A player whose first segment is due at `now`.
-    pub fn new(player: Player, now: u64) -> Self {
-        let segments = player.segments as usize;
-        let mut video = VideoPlayer {
-            paths: player.paths(),
+    pub(crate) fn new(video: Arc<Video>, now: u64) -> Self {
+        let segments = video.player.segments as usize;
+        let mut player = VideoPlayer {
             at_ns: now,
             playback: Playback::Waiting,
             fetch: Fetch::Idle,
@@ -70,10 +84,10 @@ impl VideoPlayer {
             events: Vec::with_capacity(
                 segments.saturating_mul(EVENTS_PER_SEGMENT).saturating_add(1).min(MOST_ROOM),
             ),
-            player,
+            video,
         };
-        video.follow(now);
-        video
+        player.follow(now);
+        player
     }
 
     /// Follows playback up to `now`, and requests what becomes due.
@@ -81,7 +95,7 @@ impl VideoPlayer {
         while self.playback != Playback::Over {
             if self.is_hungry() {
                 let before = self.arrived.last().copied();
-                self.want(abr::choose(&self.player, &self.throughput, self.buffered_ns, before));
+                self.want(abr::choose(&self.video.player, &self.throughput, self.buffered_ns, before));
             }
             if self.playback == Playback::Waiting {
                 self.at_ns = self.at_ns.max(now);
@@ -106,18 +120,18 @@ impl VideoPlayer {
 
     /// Whether another segment is due now.
     fn is_hungry(&self) -> bool {
-        self.fetch == Fetch::Idle && !self.has_all() && self.buffered_ns <= self.player.goal_ns
+        self.fetch == Fetch::Idle && !self.has_all() && self.buffered_ns <= self.video.player.goal_ns
     }
 
     fn has_all(&self) -> bool {
-        self.arrived.len() >= self.player.segments as usize
+        self.arrived.len() >= self.video.player.segments as usize
     }
 
     /// How long playback continues until the buffer falls to its goal, if the next segment waits for that, or
     /// to zero.
     fn until_next_step(&self) -> u64 {
         if self.fetch == Fetch::Idle && !self.has_all() {
-            self.buffered_ns.saturating_sub(self.player.goal_ns)
+            self.buffered_ns.saturating_sub(self.video.player.goal_ns)
         } else {
             self.buffered_ns
         }
@@ -129,17 +143,17 @@ impl VideoPlayer {
     }
 
     fn arrive(&mut self, rung: usize, took_ns: u64) {
-        let bits_per_s = self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0);
-        self.throughput.add(self.player.segment_bytes(bits_per_s), took_ns);
+        let bits_per_s = self.video.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0);
+        self.throughput.add(self.video.player.segment_bytes(bits_per_s), took_ns);
         self.is_second_try = false;
-        self.buffered_ns = self.buffered_ns.saturating_add(self.player.segment_ns);
+        self.buffered_ns = self.buffered_ns.saturating_add(self.video.player.segment_ns);
         self.note(PlayerEventKind::Arrived, self.arrived.len(), rung);
         self.arrived.push(rung);
         // The buffer never grows far beyond its goal.
-        let enough_ns = self.player.startup_ns.min(self.player.goal_ns);
+        let enough_ns = self.video.player.startup_ns.min(self.video.player.goal_ns);
         if self.playback == Playback::Waiting && (self.buffered_ns >= enough_ns || self.has_all()) {
             self.playback = Playback::Playing;
-            let shown = self.shown_ns / self.player.segment_ns.max(1);
+            let shown = self.shown_ns / self.video.player.segment_ns.max(1);
             let shown = usize::try_from(shown).unwrap_or(usize::MAX).min(self.arrived.len() - 1);
             self.note(PlayerEventKind::Playing, shown, self.arrived[shown]);
         }
@@ -160,7 +174,7 @@ impl VideoPlayer {
             at_ns: self.at_ns,
             what,
             segment: u32::try_from(segment).unwrap_or(u32::MAX),
-            bits_per_s: self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0),
+            bits_per_s: self.video.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0),
             buffered_ns: self.buffered_ns,
         });
     }
@@ -168,11 +182,15 @@ impl VideoPlayer {
 
 impl RequestSource for VideoPlayer {
     fn paths(&self) -> Vec<&str> {
-        self.paths.iter().map(String::as_str).collect()
+        self.video.paths.iter().map(String::as_str).collect()
     }
 
     fn expected_body_bytes(&self, url: u32) -> Option<u64> {
-        self.player.ladder_bits_per_s.get(url as usize).map(|rate| self.player.segment_bytes(*rate))
+        self.video
+            .player
+            .ladder_bits_per_s
+            .get(url as usize)
+            .map(|rate| self.video.player.segment_bytes(*rate))
     }
 
     /// The time has come to `now`.
@@ -259,7 +277,7 @@ mod tests {
     /// Plays a video on a virtual clock; `link` returns how long the n-th request takes, or its failure after
     /// a while.
     fn play(player: &Player, mut link: impl FnMut(usize, u64) -> Result<u64, u64>) -> Vec<PlayerEvent> {
-        let mut video = VideoPlayer::new(player.clone(), BEGAN);
+        let mut video = VideoPlayer::new(Arc::new(Video::new(player)), BEGAN);
         let (mut now, mut in_flight, mut requests) = (BEGAN, None, 0);
         while !video.is_finished(0) {
             video.handle_time(now);

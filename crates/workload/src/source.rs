@@ -37,7 +37,7 @@ pub struct Connections {
 /// The seeds of a client's random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
-    /// For what all clients of one workload must draw identically: the arrivals that they share.
+    /// For what all threads of one workload must draw identically: the arrivals that they share.
     pub shared: u64,
     /// For everything else.
     pub own: u64,
@@ -50,12 +50,47 @@ pub(crate) enum Stream {
     Order = 1,
     /// Think times.
     Thinking = 2,
+    /// When the clients of a group begin.
+    Starts = 3,
+}
+
+/// When a client begins, in nanoseconds since the run's start.
+///
+/// Clients of a group may begin one after the other. The warm-up and the measured period of a loop are the
+/// group's: the same for all its clients, so that all are measured while all are there. A client that begins
+/// late has the rest of them, and the number of requests that ends a loop counts for each client. Page loads,
+/// videos and scripts follow their client's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// When the group begins.
+    pub group_ns: u64,
+    /// When this client begins; not before its group.
+    pub client_ns: u64,
+}
+
+impl Beginning {
+    /// A client that begins with its group.
+    pub const fn at(now: u64) -> Self {
+        Beginning { group_ns: now, client_ns: now }
+    }
+
+    /// How much later than its group the client begins.
+    pub(crate) const fn late_ns(self) -> u64 {
+        self.client_ns.saturating_sub(self.group_ns)
+    }
 }
 
 impl Seeds {
-    /// The seeds of client group number `group`; `seed` is the run's.
-    pub fn new(seed: u64, group: u16) -> Self {
-        Seeds { shared: seed, own: SplitMix64::new(seed ^ (u64::from(group) << 48)).next_u64() }
+    /// The seeds of client number `client` of client group number `group`; `seed` is the run's.
+    pub fn new(seed: u64, group: u16, client: u32) -> Self {
+        // Group and client have bits of their own; client 0 has the seeds of a group with one client.
+        let shared = seed ^ (u64::from(client) << 16);
+        Seeds { shared, own: SplitMix64::new(shared ^ (u64::from(group) << 48)).next_u64() }
+    }
+
+    /// The seed of the times at which the clients of a group begin; `self` is the group's first client.
+    pub fn starts(self) -> u64 {
+        self.of(Stream::Starts)
     }
 
     /// The seed of one of the client's own streams.
@@ -64,7 +99,7 @@ impl Seeds {
     }
 }
 
-/// A workload as its worker sees it. Times are nanoseconds since the run's start; hosts are numbered from 0.
+/// A workload as its worker sees it: one client's. Times are nanoseconds since the run's start; hosts are numbered from 0.
 ///
 /// The defaults are those of a workload with one host, without warm-up, without timers.
 pub trait RequestSource {

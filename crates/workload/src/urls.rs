@@ -1,56 +1,69 @@
 //! The order of URLs, and the parts of URLs that are drawn for every request.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use model::options::RequestOptions;
 use model::shuffle::SplitMix64;
 
+/// The URLs of each host, which all clients share.
+#[derive(Debug)]
+pub struct UrlHosts {
+    /// The URLs of each host.
+    targets: Vec<Vec<u32>>,
+    /// The host of each URL.
+    target_of: Vec<u16>,
+    is_random: bool,
+}
+
 /// Chooses among the URLs of each host.
 #[derive(Clone, Debug)]
 pub struct Urls {
-    targets: Vec<TargetUrls>,
-    /// The host of each URL.
-    target_of: Vec<u16>,
+    hosts: Arc<UrlHosts>,
+    /// The next place among the URLs of each host.
+    next: Box<[usize]>,
     random: Option<SplitMix64>,
     begun: u64,
 }
 
-#[derive(Clone, Debug, Default)]
-struct TargetUrls {
-    urls: Vec<u32>,
-    begun: usize,
-}
-
-impl Urls {
-    /// A choice among `count` URLs, with the hosts and the order of the options.
-    pub fn new(count: usize, options: &RequestOptions, seed: u64) -> Self {
-        let mut targets = vec![TargetUrls::default(); options.further_targets.len() + 1];
+impl UrlHosts {
+    /// `count` URLs with the hosts and the order of the options.
+    pub fn new(count: usize, options: &RequestOptions) -> Self {
+        let mut targets = vec![Vec::new(); options.further_targets.len() + 1];
         let mut target_of = Vec::with_capacity(count);
         for index in 0..count {
             let target = options.paths.get(index).map_or(0, |path| path.target);
             let known = usize::from(target).min(targets.len() - 1);
             #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
-            targets[known].urls.push(index as u32);
+            targets[known].push(index as u32);
             #[expect(clippy::cast_possible_truncation, reason = "counted by a u16 to begin with")]
             target_of.push(known as u16);
         }
-        let random = options.random_order.then(|| SplitMix64::new(seed));
-        Urls { targets, target_of, random, begun: 0 }
+        UrlHosts { targets, target_of, is_random: options.random_order }
+    }
+}
+
+impl Urls {
+    /// One client's choice among these URLs.
+    pub fn new(hosts: Arc<UrlHosts>, seed: u64) -> Self {
+        let next = vec![0; hosts.targets.len()].into_boxed_slice();
+        let random = hosts.is_random.then(|| SplitMix64::new(seed));
+        Urls { hosts, next, random, begun: 0 }
     }
 
     /// The number of hosts.
     pub fn targets(&self) -> usize {
-        self.targets.len()
+        self.hosts.targets.len()
     }
 
     /// The host of a URL.
     pub fn target_of(&self, url: u32) -> usize {
-        self.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
+        self.hosts.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
     }
 
     /// The next URL on any host.
     pub fn next_url(&mut self) -> Option<u32> {
-        let count = self.target_of.len() as u64;
+        let count = self.hosts.target_of.len() as u64;
         if count == 0 {
             return None;
         }
@@ -64,15 +77,15 @@ impl Urls {
 
     /// The next URL on one host.
     pub fn next_of(&mut self, target: usize) -> Option<u32> {
-        let of = self.targets.get_mut(target)?;
-        let count = of.urls.len();
+        let (urls, next) = (self.hosts.targets.get(target)?, self.next.get_mut(target)?);
+        let count = urls.len();
         let index = match &mut self.random {
             Some(random) => usize::try_from(random.next_below(count as u64)).ok()?,
-            None if of.begun < count => of.begun,
+            None if *next < count => *next,
             None => 0,
         };
-        of.begun = index + 1;
-        of.urls.get(index).copied()
+        *next = index + 1;
+        urls.get(index).copied()
     }
 }
 
@@ -154,9 +167,13 @@ mod tests {
         }
     }
 
+    fn urls(targets: &[u16], random_order: bool, seed: u64) -> Urls {
+        Urls::new(Arc::new(UrlHosts::new(targets.len(), &options(targets, random_order))), seed)
+    }
+
     #[test]
     fn each_host_has_its_urls_in_turn() {
-        let mut urls = Urls::new(5, &options(&[0, 1, 0, 1, 1], false), 0);
+        let mut urls = urls(&[0, 1, 0, 1, 1], false, 0);
         assert_eq!(urls.targets(), 2);
         let mut of = |target| [(); 4].map(|()| urls.next_of(target).unwrap());
         assert_eq!(of(0), [0, 2, 0, 2]);
@@ -164,13 +181,13 @@ mod tests {
         assert_eq!([(); 6].map(|()| urls.next_url().unwrap()), [0, 1, 2, 3, 4, 0]);
         assert_eq!(urls.target_of(4), 1);
         assert_eq!(urls.next_of(2), None);
-        assert_eq!(Urls::new(0, &options(&[], false), 0).next_url(), None);
+        assert_eq!(self::urls(&[], false, 0).next_url(), None);
     }
 
     #[test]
     fn random_order_reaches_all_and_follows_the_seed() {
         let draw = |seed| {
-            let mut urls = Urls::new(4, &options(&[0, 0, 0, 0], true), seed);
+            let mut urls = urls(&[0, 0, 0, 0], true, seed);
             (0..4000).map(|_| urls.next_of(0).unwrap()).collect::<Vec<u32>>()
         };
         let drawn = draw(3);

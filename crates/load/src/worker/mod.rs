@@ -19,7 +19,7 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use model::tally::{ConnectionRequests, ConnectionTally};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use workload::{ActiveWorkload, Connections, NeverSent, RequestSource, Seeds};
+use workload::{Beginning, Connections, NeverSent, RequestSource, Seeds, SharedWorkload};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
@@ -140,8 +140,9 @@ impl<'a> Worker<'a> {
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
         // Slow steps come before the workload's time begins.
-        let seeds = Seeds::new(assignment.seed, assignment.group);
-        let paths = ActiveWorkload::new(&assignment.workload, options, seeds, 0);
+        let seeds = Seeds::new(assignment.seed, assignment.group, 0);
+        let shared = SharedWorkload::new(&assignment.workload, options, 1);
+        let paths = shared.begin(seeds, Beginning::at(0));
         let requests = Requests::new(assignment, &paths.paths())?;
         let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
@@ -150,7 +151,7 @@ impl<'a> Worker<'a> {
             Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options);
         wait::be_punctual();
         let begins_ns = clock.now_ns();
-        session.work = ActiveWorkload::new(&assignment.workload, options, seeds, begins_ns);
+        session.work = shared.begin(seeds, Beginning::at(begins_ns));
         let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
