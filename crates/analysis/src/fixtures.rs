@@ -288,6 +288,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
                 workload: 0,
                 name: String::new(),
                 clients: 1,
+                start: model::Start::Together,
                 end: GroupEnd::Done,
                 is_background: false,
             },

@@ -145,6 +145,36 @@ pub fn run_until_enough(
 }
 
 impl ClientOutcome {
+    /// Adds the outcome of another process of the same group. The first failure remains the outcome.
+    pub fn merge(&mut self, other: ClientOutcome) {
+        let ClientOutcome { outcome, samples, connections, player, mut report } = other;
+        if self.outcome.is_ok() {
+            self.outcome = outcome;
+        }
+        // Each process numbers the contents that it met.
+        let contents = std::mem::take(&mut report.contents);
+        let numbers: Vec<u16> = contents.into_iter().map(|content| self.number_of(content)).collect();
+        self.samples.extend(samples.into_iter().map(|mut sample| {
+            sample.content = sample.content.and_then(|content| numbers.get(usize::from(content)).copied());
+            sample
+        }));
+        self.samples.sort_by_key(|sample| sample.request);
+        self.connections.extend(connections);
+        self.player.extend(player);
+        self.player.sort_by_key(|event| event.at_ns);
+        self.report.merge(report);
+    }
+
+    /// The number of a content among those of the report, to which it is added if it is new.
+    fn number_of(&mut self, content: String) -> u16 {
+        let contents = &mut self.report.contents;
+        let place = contents.iter().position(|known| *known == content).unwrap_or_else(|| {
+            contents.push(content);
+            contents.len() - 1
+        });
+        u16::try_from(place).unwrap_or(u16::MAX)
+    }
+
     pub(crate) fn empty() -> Self {
         ClientOutcome {
             outcome: Outcome::Ok,

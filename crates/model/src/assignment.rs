@@ -144,6 +144,36 @@ pub struct ClientReport {
 }
 
 impl ClientReport {
+    /// Adds the report of another process of the same group. Lags are then those of the latest process.
+    pub fn merge(&mut self, other: ClientReport) {
+        self.clients_begun += other.clients_begun;
+        self.clients_finished += other.clients_finished;
+        self.started_ns = self.started_ns.min(other.started_ns);
+        self.finished_ns = self.finished_ns.max(other.finished_ns);
+        self.cpu_user_ns += other.cpu_user_ns;
+        self.cpu_system_ns += other.cpu_system_ns;
+        self.run_queue_ns += other.run_queue_ns;
+        self.suspended.count += other.suspended.count;
+        self.suspended.total_ns += other.suspended.total_ns;
+        self.suspended.max_ns = self.suspended.max_ns.max(other.suspended.max_ns);
+        self.max_resident_bytes += other.max_resident_bytes;
+        self.dns_lookup = self.dns_lookup.or(other.dns_lookup);
+        self.lag = self.lag.latest(other.lag);
+        self.own_lag = self.own_lag.latest(other.own_lag);
+        self.never_sent += other.never_sent;
+        self.never_sent_held += other.never_sent_held;
+        self.unfinished += other.unfinished;
+        self.stopped = self.stopped.take().or(other.stopped);
+        self.tallies.extend(other.tallies);
+        self.times.merge(&other.times);
+        self.further_connections.merge(&other.further_connections);
+        self.failed_migrations.merge(&other.failed_migrations);
+        self.warmup = match (self.warmup, other.warmup) {
+            (Some(own), Some(other)) => Some(own.with(other)),
+            (own, other) => own.or(other),
+        };
+    }
+
     /// How long its loop stood still after the warm-up, in nanoseconds.
     pub fn stood_still_ns(&self) -> u64 {
         self.suspended.total_ns.saturating_sub(self.warmup.unwrap_or_default().suspended_ns)
@@ -203,6 +233,31 @@ pub struct WarmupCost {
     pub sent_bytes: u64,
     /// Bytes received from the transport until then.
     pub received_bytes: u64,
+}
+
+impl WarmupCost {
+    /// The cost of two processes of one group, whose warm-up ends at the same time.
+    fn with(self, other: WarmupCost) -> WarmupCost {
+        WarmupCost {
+            ended_ns: self.ended_ns.max(other.ended_ns),
+            cpu_user_ns: self.cpu_user_ns + other.cpu_user_ns,
+            cpu_system_ns: self.cpu_system_ns + other.cpu_system_ns,
+            run_queue_ns: self.run_queue_ns + other.run_queue_ns,
+            suspended_ns: self.suspended_ns + other.suspended_ns,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+        }
+    }
+}
+
+impl Lag {
+    fn latest(self, other: Lag) -> Lag {
+        Lag {
+            p50_ns: self.p50_ns.max(other.p50_ns),
+            p99_ns: self.p99_ns.max(other.p99_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
 }
 
 /// How much later than intended requests were sent: sent − intended, in nanoseconds, of measured requests of

@@ -16,6 +16,7 @@ use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::player::Player;
+use crate::start::Start;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::Settings;
@@ -222,6 +223,9 @@ pub struct ClientGroup {
     pub workload: usize,
     /// Number of clients.
     pub clients: u32,
+    /// How the clients begin.
+    #[serde(default, skip_serializing_if = "is_together")]
+    pub start: Start,
     /// When it ends.
     #[serde(default, skip_serializing_if = "GroupEnd::is_default")]
     pub end: GroupEnd,
@@ -323,6 +327,11 @@ impl PlannedTopology {
 
 fn own_client() -> String {
     OWN_CLIENT.to_owned()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+fn is_together(start: &Start) -> bool {
+    *start == Start::Together
 }
 
 fn is_own_client(client: &str) -> bool {

@@ -30,6 +30,7 @@ mod published;
 mod repetition;
 mod resolve;
 mod servers;
+mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod topology;

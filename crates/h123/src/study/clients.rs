@@ -9,11 +9,13 @@ use drive::client::{ClientOutcome, Limits, Stops};
 use drive::{ExternalSpec, Support};
 use lab::{Lab, LabError, Node, OwnFile};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference, Target};
+use model::clients::{DESCRIPTORS_A_PROCESS, spread};
 use model::external::OWN_CLIENT;
 use model::options::Options;
 use model::plan::{ClientGroup, GroupEnd, ServerChain};
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, RunRecord, Setting};
+use model::units::NANOS_PER_MS;
+use model::{Cell, Clients, HttpVersion, Pins, RunRecord, Setting, Variant, Workload};
 
 use crate::study::chain::{RunningServers, node_of};
 use crate::study::{CLIENT_BYTES, Study, failed};
@@ -23,6 +25,9 @@ const KEYS: &str = "keys.log";
 const QLOG: &str = "qlog";
 /// A client stops at the run's limit; the lab kills it this much later.
 const CLIENT_GRACE: Duration = Duration::from_secs(2);
+/// Groups and processes that begin together begin this much after the tool starts them: until then all are
+/// ready.
+const TOGETHER_NS: u64 = 200 * NANOS_PER_MS;
 
 /// What the client groups of a run share.
 #[derive(Clone, Copy)]
@@ -35,6 +40,8 @@ pub(crate) struct RunClients<'a> {
     pub(crate) seed: u64,
     /// The run's folder of logs.
     pub(crate) logs: &'a Path,
+    /// Whether several groups run at the same time.
+    pub(crate) has_groups: bool,
 }
 
 impl Study<'_> {
@@ -82,9 +89,7 @@ impl Study<'_> {
                     scope.spawn(move || run(cell, own, enough))
                 })
                 .collect();
-            let panicked =
-                |_| Err(Outcome::failed(FailureKind::Client, "its thread panicked: a fault of h123"));
-            running.into_iter().map(|group| group.join().unwrap_or_else(panicked)).collect()
+            running.into_iter().map(|group| group.join().unwrap_or_else(|_| Err(panicked()))).collect()
         });
         let mut outcome = Ok(());
         for (cell, client) in cells.iter().zip(outcomes) {
@@ -113,21 +118,36 @@ impl Study<'_> {
         clients: &RunClients<'_>,
         enough: &AtomicBool,
     ) -> Result<ClientOutcome, Outcome> {
-        let RunClients { servers, clock, seed, logs } = *clients;
+        let RunClients { servers, clock, seed, logs, has_groups } = *clients;
         let group = &cell.group;
-        let assignment = Assignment {
-            options: self.client_options(cell, logs),
-            version: ASSIGNMENT_VERSION,
-            group: group.group,
-            node: group.node.clone(),
-            clock: clock.clone(),
-            target: servers.target(cell)?,
-            workload: self.plan.workload_of(group).workload.clone(),
-            pins: self.plan.pins_of(cell).clone(),
-            seed: seed ^ u64::from(group.group),
-            clients: model::Clients::ONE,
-            deadline_ns: load::Clock::new(clock).now_ns().saturating_add(cell.run_limit_ns),
-            ends_ns: None,
+        let workload = &self.plan.workload_of(group).workload;
+        let pins = self.plan.pins_of(cell);
+        let each = connections_each(workload, group.variant, pins);
+        let cores = u32::try_from(self.cores.client.len()).unwrap_or(u32::MAX);
+        let processes = spread(Clients::all(group.clients, group.start), each, DESCRIPTORS_A_PROCESS, cores);
+        let now_ns = load::Clock::new(clock).now_ns();
+        // Groups and processes that start together have to wait for each other.
+        let is_alone = processes.len() == 1 && !has_groups;
+        let begins_ns = if is_alone { 0 } else { now_ns.saturating_add(TOGETHER_NS) };
+        let ends_ns = match group.end {
+            GroupEnd::AfterNs(after_ns) => Some(begins_ns.max(now_ns).saturating_add(after_ns)),
+            GroupEnd::Done | GroupEnd::With(_) => None,
+        };
+        let assignment = |clients: Clients| -> Result<Assignment, Outcome> {
+            Ok(Assignment {
+                options: self.client_options(cell, logs),
+                version: ASSIGNMENT_VERSION,
+                group: group.group,
+                node: group.node.clone(),
+                clock: clock.clone(),
+                target: servers.target(cell)?,
+                workload: workload.clone(),
+                pins: pins.clone(),
+                seed: seed ^ u64::from(group.group),
+                clients: Clients { begins_ns, ..clients },
+                deadline_ns: now_ns.saturating_add(cell.run_limit_ns),
+                ends_ns,
+            })
         };
         let limits = Limits {
             time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE,
@@ -136,12 +156,30 @@ impl Study<'_> {
         };
         let node = node_of(lab, &group.node)?;
         if group.client != OWN_CLIENT {
-            return self.run_external(node, group, &assignment, &limits, logs);
+            return self.run_external(node, group, &assignment(Clients::ONE)?, &limits, logs);
         }
-        let log = logs.join(log_name("client.log", group));
+        let assignments: Vec<Assignment> = processes.into_iter().map(assignment).collect::<Result<_, _>>()?;
         let stops = Stops { kill: self.stop, end: enough };
-        drive::client::run_until_enough(node, &self.program, &assignment, limits, &log, stops)
-            .map_err(failed(FailureKind::Client))
+        let run = |(process, assignment): (usize, &Assignment)| {
+            let name = log_name("client.log", group);
+            let log = logs.join(if process == 0 { name } else { format!("{name}.{}", process + 1) });
+            drive::client::run_until_enough(node, &self.program, assignment, limits.clone(), &log, stops)
+                .map_err(failed(FailureKind::Client))
+        };
+        let outcomes: Vec<Result<ClientOutcome, Outcome>> = thread::scope(|scope| {
+            let running: Vec<_> =
+                assignments.iter().enumerate().map(|process| scope.spawn(move || run(process))).collect();
+            running.into_iter().map(|process| process.join().unwrap_or_else(|_| Err(panicked()))).collect()
+        });
+        let mut all: Option<ClientOutcome> = None;
+        for outcome in outcomes {
+            let outcome = outcome?;
+            match &mut all {
+                Some(all) => all.merge(outcome),
+                None => all = Some(outcome),
+            }
+        }
+        all.ok_or_else(|| Outcome::failed(FailureKind::Client, "the group has no clients: a fault of h123"))
     }
 
     /// Runs a group's external client to its end.
@@ -199,6 +237,18 @@ impl Study<'_> {
         options.protocols.accept_push = pins.http2.accept_push;
         options.protocols.follows_addresses = self.emulated && has_handover;
         options
+    }
+}
+
+fn panicked() -> Outcome {
+    Outcome::failed(FailureKind::Client, "its thread panicked: a fault of h123")
+}
+
+/// The connections that one client opens at most.
+fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u32 {
+    match workload {
+        Workload::Page(_) if variant.http() == HttpVersion::Http11 => pins.http1_connections,
+        _ => workload.connections(),
     }
 }
 

@@ -131,7 +131,9 @@ impl Study<'_> {
         let outcome = cross.run_during(|| {
             servers.begin_measuring();
             monitor.iter().try_for_each(|monitor| monitor.begin(clock.run_start_ns))?;
-            let clients = RunClients { servers: &servers, clock: &clock, seed: planned.seed, logs };
+            let has_groups = cells.len() > 1;
+            let clients =
+                RunClients { servers: &servers, clock: &clock, seed: planned.seed, logs, has_groups };
             let outcome = self.run_clients(&lab, cells, &clients, record);
             record.readings = monitor.map_or(Ok(Vec::new()), Monitor::finish)?;
             outcome

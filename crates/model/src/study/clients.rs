@@ -1,10 +1,11 @@
 //! The clients of a study: h123's own, and external ones.
 
 use super::factors::{FactorKind, check_name};
+use super::resolve::ClientsOf;
 use super::{Library, Study};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
-use crate::plan::{Cell, NamedWorkload};
+use crate::plan::Cell;
 use crate::reader::Placed;
 use crate::variant::Variant;
 
@@ -20,7 +21,7 @@ pub(super) fn check_names(study: &Study, library: &impl Library) -> Result<(), I
 /// Marks the cells whose client does not support them.
 pub(super) fn check(
     levels: &[Placed<String>],
-    workloads: &[(NamedWorkload, u32)],
+    workloads: &[ClientsOf],
     cells: &mut [Cell],
     library: &impl Library,
 ) -> Result<(), InputError> {
@@ -34,7 +35,7 @@ pub(super) fn check(
             let reason = match known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
                 Some((.., reason)) => reason.clone(),
                 None => {
-                    let (named, _) = &workloads[workload];
+                    let named = &workloads[workload].named;
                     let refused = library.check_client(&level.value, variant, &named.workload);
                     let reason = refused.map_err(|problem| level.error(problem))?;
                     known.push((variant, workload, reason.clone()));

@@ -1,13 +1,14 @@
 //! `[[group]]`: client groups that run at the same time. Each is a level of the factor `group`.
 
 use super::factors::{FactorKind, levels_of};
-use super::{Factor, Study};
+use super::{Factor, Study, start};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::keys;
 use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, PlannedTopology, circle_of_ends};
 use crate::reader::{Form, Key, Placed, Table};
+use crate::start::Start;
 use crate::topology::Topology;
 use crate::units;
 
@@ -25,7 +26,7 @@ pub(super) const GROUP_KEYS: &[Key] = keys! {
     "background", "boolean", "`false`", "true",
         "Whether it only runs beside the others: nothing is compared with it, and it may set what the matrix varies.";
 };
-const END_KEYS: &[Key] = keys! {
+pub(super) const END_KEYS: &[Key] = keys! {
     "after", "duration", "none", r#""30s""#, "The time after the clients' start, above 0.";
     "with", "text", "none", r#""viewers""#, "The name of another group.";
 };
@@ -45,6 +46,7 @@ pub(super) struct GroupEntry {
     workload: Option<Placed<String>>,
     client: Option<Placed<String>>,
     pub(super) clients: Option<u32>,
+    pub(super) start: Option<Start>,
     end: End,
     pub(super) is_background: bool,
 }
@@ -90,6 +92,7 @@ fn read_group(table: &Table<'_>, most_clients: u32) -> Result<GroupEntry, InputE
         workload: table.string("workload")?,
         client: table.string("client")?,
         clients: table.integer("clients", 1..=most_clients)?.map(|clients| clients.value),
+        start: start::read(table)?,
         end: read_end(table)?,
         is_background: table.flag("background")?,
     })
@@ -318,6 +321,7 @@ fn check_external(entry: &GroupEntry, cell: &Cell, run: &[Cell]) -> Result<(), I
 #[cfg(test)]
 mod tests {
     use crate::plan::{GroupEnd, Plan};
+    use crate::start::Start;
     use crate::study::tests::{SHORT, parse};
     use crate::variant::Variant;
 
@@ -374,7 +378,7 @@ mod tests {
     fn groups_in_other_nodes_have_their_own_routes() {
         let groups = TWO
             .replace("'h1s'\n", "'h1s'\nnode = 'tokyo'\n")
-            .replace("'h2'\n", "'h2'\nnode = 'frankfurt'\nclients = 7\n");
+            .replace("'h2'\n", "'h2'\nnode = 'frankfurt'\nclients = 7\nstart = { evenly = '1s' }\n");
         let text = with_groups(&groups)
             .replace("runs = 2", "runs = 2\ntopology = 'sites'")
             .replace("[\"lan\"]", "[\"own\"]");
@@ -384,6 +388,10 @@ mod tests {
         assert!(rtt(tokyo) > 10 * rtt(frankfurt), "{} {}", rtt(tokyo), rtt(frankfurt));
         assert_eq!(plan.network_of(frankfurt).name, "own, from frankfurt");
         assert_eq!((tokyo.group.clients, frankfurt.group.clients), (1, 7));
+        assert_eq!(
+            (tokyo.group.start, frankfurt.group.start),
+            (Start::Together, Start::Evenly { over_ns: 1_000_000_000 })
+        );
         let client = |cell| {
             let topology = plan.topology_of(cell).unwrap();
             topology.nodes[topology.client].name.clone()
@@ -429,6 +437,10 @@ mod tests {
             (TWO.replace("'h2'\n", "'h2'\nnode = 'moon'\n"), "`node`: `moon` is not a host"),
             (TWO.replace("'h2'\n", "'h2'\nserver = 'nginx'\n"), "`server` is also a factor of `[matrix]`"),
             (TWO.replace("'h2'\n", "'h2'\nclients = 0\n"), "`clients` is 0"),
+            (TWO.replace("'h2'\n", "'h2'\nstart = 'soon'\n"), "`start`: found `soon`; write `together`"),
+            (TWO.replace("'h2'\n", "'h2'\nstart = {}\n"), "`start` is empty"),
+            (TWO.replace("'h2'\n", "'h2'\nstart = { ramp = '0s' }\n"), "`ramp`: 0s is too low"),
+            (TWO.replace("'h2'\n", "'h2'\nstart = { ramp = '1s', evenly = '1s' }\n"), "several periods"),
             (TWO.replace("'h2'\n", "'h2'\nclient = 'wrk'\n"), "`end`: `wrk` ends when it is done"),
             (
                 TWO.replace("'h1s'\n", "'h1s'\nbackground = true\n")

@@ -1,9 +1,10 @@
 //! What the links of a run have to carry: the bytes of all clients of all groups, and how long that takes.
 
 use super::Study;
+use super::resolve::ClientsOf;
 use crate::error::InputError;
 use crate::network::Direction;
-use crate::plan::{Cell, NamedWorkload, PlannedTopology};
+use crate::plan::{Cell, PlannedTopology};
 use crate::predict::{LIMIT_FACTOR, transmission_ns};
 use crate::topology::Topology;
 use crate::units::{NANOS_PER_S, format_bytes, format_expected, format_rate};
@@ -32,19 +33,19 @@ pub(super) fn carry(
     study: &Study,
     topology: &PlannedTopology,
     pairs: &[Topology],
-    workloads: &[(NamedWorkload, u32)],
+    workloads: &[ClientsOf],
     cells: &mut [Cell],
 ) -> Result<(), InputError> {
     for run in cells.chunk_by_mut(|_, next| next.group.group > 0) {
         let mut loads: Vec<Load<'_>> = Vec::new();
         for cell in run.iter() {
             let built = topology.built.get(cell.network).or_else(|| pairs.get(cell.network));
-            let bytes = workloads[cell.group.workload].0.workload.least_body_bytes();
+            let bytes = workloads[cell.group.workload].named.workload.least_body_bytes();
             add(&mut loads, built, bytes.saturating_mul(u64::from(cell.group.clients)));
         }
-        let Some(slowest) = loads.iter().max_by_key(|load| load.takes_ns()) else { continue };
-        let takes_ns = slowest.takes_ns();
-        if takes_ns > LONGEST_RUN_NS {
+        let slowest = loads.iter().max_by_key(|load| load.takes_ns());
+        let takes_ns = slowest.map_or(0, Load::takes_ns);
+        if let Some(slowest) = slowest.filter(|_| takes_ns > LONGEST_RUN_NS) {
             let rate = slowest.direction.rate.mean_bits_per_s().unwrap_or(0);
             return Err(study.matrix.error(format!(
                 "a run of the cell `{}` cannot end within {}: the link `{}` has to carry {} of bodies at {}, which \
@@ -58,8 +59,10 @@ pub(super) fn carry(
             )));
         }
         for cell in run.iter_mut().filter(|cell| cell.expected_run_ns > 0) {
-            cell.expected_run_ns = cell.expected_run_ns.max(takes_ns);
-            cell.run_limit_ns = cell.run_limit_ns.max(takes_ns.saturating_mul(LIMIT_FACTOR));
+            let start_ns = cell.group.start.over_ns();
+            cell.expected_run_ns = cell.expected_run_ns.saturating_add(start_ns).max(takes_ns);
+            let limit_ns = cell.run_limit_ns.max(takes_ns.saturating_mul(LIMIT_FACTOR));
+            cell.run_limit_ns = limit_ns.saturating_add(start_ns);
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSI
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::run_order::order;
+use crate::start::Start;
 use crate::topology::Topology;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
@@ -33,9 +34,17 @@ struct Matrix {
     servers: Vec<ServerLevel>,
     topology: PlannedTopology,
     networks: Vec<Network>,
-    workloads: Vec<(NamedWorkload, u32)>,
+    workloads: Vec<ClientsOf>,
     backends: Vec<Backend>,
     groups: Vec<Role>,
+}
+
+/// A workload, and the clients of a group that has it.
+#[derive(Clone, Debug)]
+pub(super) struct ClientsOf {
+    pub(super) named: NamedWorkload,
+    clients: u32,
+    start: Start,
 }
 
 /// A client group, looked up.
@@ -69,19 +78,18 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         groups,
     };
     let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
-    let measured = || matrix.workloads.iter().filter(|(named, _)| is_measured(named));
-    for (named, _) in measured() {
+    let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
+    for ClientsOf { named, .. } in measured() {
         metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
             study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
         })?;
     }
     metric::check_requirement(study, library)?;
-    for (named, clients) in measured() {
+    for ClientsOf { named, clients, .. } in measured() {
         metric::check_statistic(study, named, *clients, library)?;
     }
     let baseline = resolve_baseline(study)?;
-    let cold =
-        matrix.workloads.iter().map(|(named, _)| named).find(|named| named.workload.as_loop().is_none());
+    let cold = matrix.workloads.iter().map(|of| &of.named).find(|named| named.workload.as_loop().is_none());
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
         hold.check(&matrix.variants, cold)?;
     }
@@ -95,7 +103,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     };
     links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
     clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
-    let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|(named, _)| named).collect();
+    let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|of| &of.named).collect();
     let published = published::resolve(study, &named, library)?;
     Ok(Plan {
         version: PLAN_VERSION,
@@ -122,7 +130,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         cells,
         topology: matrix.topology,
         networks: matrix.networks,
-        workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
+        workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     })
 }
@@ -210,18 +218,19 @@ fn resolve_backends(
 }
 
 /// Every workload of the study must be valid; the plan has only those of the matrix.
-fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(NamedWorkload, u32)>, InputError> {
+fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<ClientsOf>, InputError> {
     let pages = library.pages();
     let mut defined = Vec::new();
     for entry in &study.workloads {
-        defined.push((resolve_workload(entry, &pages, library)?, entry.clients));
+        let named = resolve_workload(entry, &pages, library)?;
+        defined.push(ClientsOf { named, clients: entry.clients, start: entry.start });
     }
     let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
     study
         .named_levels(FactorKind::Workload)
         .iter()
         .map(|level| {
-            let found = defined.iter().find(|(named, _)| named.name == level.value);
+            let found = defined.iter().find(|of| of.named.name == level.value);
             found.cloned().ok_or_else(|| {
                 level.error(unknown(&level.value, "a `[workload.NAME]` that this study defines", &names))
             })
@@ -363,7 +372,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let network = role.routes[index_of(FactorKind::Network)];
     let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
-    let (named, clients) = &matrix.workloads[workload];
+    let ClientsOf { named, clients, start } = &matrix.workloads[workload];
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
     chain.node.clone_from(&matrix.topology.server);
@@ -399,6 +408,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
             variant,
             workload,
             clients,
+            start: entry.start.unwrap_or(*start),
             end: role.end,
             is_background: entry.is_background,
         },

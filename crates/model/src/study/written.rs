@@ -4,13 +4,14 @@ use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
     Factor, Override, Study, claims, dns, groups, hold, loops, metric, overrides, player, published,
-    repetition, servers, topology,
+    repetition, servers, start, topology,
 };
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::network::InlineNetwork;
 use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys, parse};
+use crate::start::Start;
 use crate::workload::{Workload, WorkloadKind};
 use crate::{keys, units};
 
@@ -73,6 +74,7 @@ const WORKLOAD_KEYS: &[Key] = keys! {
     "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
     "clients", "whole number", "`1`", "91",
         "The number of clients, 1 to 100 000, each with its own connections, cache and place in a script.";
+    "start", "text or table", "`\"together\"`", r#"{ evenly = "10s" }"#, "When the clients start; [below](#start).";
 };
 const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
 
@@ -90,6 +92,8 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
     TableKeys { table: "[server.NAME.back]", keys: servers::BACK_KEYS },
     TableKeys { table: "[[group]]", keys: groups::GROUP_KEYS },
+    TableKeys { table: "end", keys: groups::END_KEYS },
+    TableKeys { table: "start", keys: start::KEYS },
     TableKeys { table: "[hold]", keys: hold::HOLD_KEYS },
     TableKeys { table: "[hold.http2]", keys: hold::HTTP2_KEYS },
     TableKeys { table: "[hold.http3]", keys: hold::HTTP3_KEYS },
@@ -117,6 +121,7 @@ pub(super) struct Baseline {
 pub(super) struct NamedEntry {
     pub(super) name: Placed<String>,
     pub(super) clients: u32,
+    pub(super) start: Start,
     pub(super) what: Entry,
 }
 
@@ -292,5 +297,6 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
         WorkloadKind::Player => Entry::Resolved(Workload::Player(player::read(&table)?)),
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
-    Ok(NamedEntry { name, clients, what })
+    let start = start::read(&table)?.unwrap_or_default();
+    Ok(NamedEntry { name, clients, start, what })
 }

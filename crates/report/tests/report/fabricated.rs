@@ -202,6 +202,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
                         workload: workload_index,
                         name: String::new(),
                         clients: 1,
+                        start: model::Start::Together,
                         end: GroupEnd::Done,
                         is_background: false,
                     },
