@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use model::assignment::Assignment;
 
-use crate::host::{Host, Logs};
+use crate::host::{Host, Logs, engine_options};
 use crate::key_log::KeyLogFile;
 use crate::qlog::QlogFolder;
 use crate::transport::Socket;
@@ -24,7 +24,8 @@ pub fn check_authority(pem: &str) -> Result<()> {
 pub fn check(assignment: &Assignment) -> Result<()> {
     let options = &assignment.options;
     if assignment.target.variant.is_encrypted() {
-        Host::all(assignment, 1 + options.requests.further_targets.len(), Logs::default())?;
+        let count = 1 + options.requests.further_targets.len();
+        Host::all(assignment, count, &engine_options(assignment, Logs::default()))?;
     }
     if let Some(path) = &options.protocols.tls.key_log {
         KeyLogFile::check(path)?;

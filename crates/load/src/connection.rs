@@ -26,6 +26,10 @@ pub(crate) struct Conn {
     pub(crate) remote: SocketAddr,
     pub(crate) row: ConnectionRow,
     pub(crate) in_flight: u32,
+    /// The place of its client.
+    pub(crate) client: u32,
+    /// Its place among the connections of its client.
+    pub(crate) place: usize,
     /// Which host it belongs to.
     pub(crate) host: usize,
     /// Requests begun on it.
@@ -66,17 +70,17 @@ impl Conn {
     pub(crate) fn new(
         engine: Client,
         (socket, remote): (Socket, SocketAddr),
-        (group, host): (u16, usize),
-        number: u32,
-        now: u64,
+        (client, host): (u32, usize),
+        row: ConnectionRow,
     ) -> Self {
-        let row = ConnectionRow { group, connection: number, opened_ns: now, ..ConnectionRow::default() };
         Conn {
             engine,
             socket,
             remote,
             row,
             in_flight: 0,
+            client,
+            place: 0,
             host,
             begun: 0,
             carried: ConnectionRequests::default(),

@@ -1,6 +1,5 @@
-//! A worker's state for each host: its settings, and its connections that can take a request.
+//! The hosts of a worker: their settings, which all its clients share.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -44,16 +43,8 @@ impl Logs {
 pub(crate) struct Host<'a> {
     pub(crate) target: &'a Target,
     pub(crate) config: ClientConfig,
-    /// Connections that are open or being opened.
-    pub(crate) open: u32,
-    /// Of these, those that are not ready yet.
-    pub(crate) connecting: u32,
-    /// Connections that could take a request when last checked, each once.
-    pub(crate) idle: VecDeque<usize>,
-    /// Whether there were fewer connections than wanted when last checked.
-    pub(crate) wants_more: bool,
-    /// No connection is opened before this time.
-    pub(crate) reopen_ns: u64,
+    /// The first host with the same settings, whose sessions it can resume; often itself.
+    like: usize,
 }
 
 impl Host<'_> {
@@ -62,43 +53,52 @@ impl Host<'_> {
     ///
     /// # Errors
     /// Settings of TLS cannot be used.
-    pub(crate) fn all(assignment: &Assignment, count: usize, logs: Logs) -> Result<Vec<Host<'_>>> {
+    pub(crate) fn all<'a>(
+        assignment: &'a Assignment,
+        count: usize,
+        options: &Options,
+    ) -> Result<Vec<Host<'a>>> {
         let roots = trust::roots(&assignment.target.trust);
         let tls = &assignment.options.protocols.tls;
-        let options = engine_options(assignment, logs);
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
         let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
             let target = request::target(assignment, number % distinct);
-            let same = hosts.iter().find(|host| {
+            let same = hosts.iter().position(|host| {
                 host.target.server_name == target.server_name && host.target.trust == target.trust
             });
-            let config = match same {
+            let config = match same.and_then(|same| hosts.get(same)) {
                 Some(host) => host.config.clone(),
                 None => {
                     let (pins, trust) = (&assignment.pins, &target.trust);
                     let name = &target.server_name;
                     ClientConfig::offering(target.variant, name, pins, tls, trust, &roots)?
-                        .with_options(&options)?
+                        .with_options(options)?
                 }
             };
-            let idle = VecDeque::new();
-            hosts.push(Host {
-                target,
-                config,
-                open: 0,
-                connecting: 0,
-                idle,
-                wants_more: false,
-                reopen_ns: 0,
-            });
+            hosts.push(Host { target, config, like: same.unwrap_or(number) });
         }
         Ok(hosts)
+    }
+
+    /// The settings of all hosts with separate stores of sessions, for one client.
+    ///
+    /// # Errors
+    /// As [`Host::all`].
+    pub(crate) fn separate(hosts: &[Host<'_>], options: &Options) -> Result<Vec<ClientConfig>> {
+        let mut configs: Vec<ClientConfig> = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            configs.push(match configs.get(host.like) {
+                Some(config) => config.clone(),
+                None => host.config.clone().with_options(options)?,
+            });
+        }
+        Ok(configs)
     }
 }
 
 /// The engines' options beyond the pins.
-fn engine_options(assignment: &Assignment, logs: Logs) -> Options {
+pub(crate) fn engine_options(assignment: &Assignment, logs: Logs) -> Options {
     let protocols = &assignment.options.protocols;
     let mut options = Options {
         early_data: protocols.tls.early_data,

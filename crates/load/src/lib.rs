@@ -21,6 +21,7 @@
 
 mod addresses;
 mod check;
+mod client;
 mod client_protocol;
 mod clock;
 mod connection;

@@ -1,14 +1,15 @@
-//! The shared state of a worker's connections: the workload, the requests in flight and the finished rows.
+//! The shared state of a worker's connections: the clients, the requests in flight and the finished rows.
 
 use std::sync::Arc;
 
 use engine::{Event, Head, RequestId};
-use model::options::{LEAST_ENDED, Options};
+use model::options::LEAST_ENDED;
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
 use model::tally::ConnectionRequests;
-use model::{Histogram, HttpVersion, Variant};
-use workload::{ActiveWorkload, Due, RequestSource};
+use model::{Assignment, Clients, Histogram, HttpVersion};
+use workload::{Due, RequestSource};
 
+use crate::client::Client;
 use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
 use crate::live::Live;
 use crate::rows::RowSender;
@@ -16,7 +17,14 @@ use crate::tally::Tallies;
 
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
-    pub(crate) work: ActiveWorkload,
+    /// The clients by their places; `None` before they begin and once they are done.
+    pub(crate) clients: Vec<Option<Box<Client>>>,
+    /// The numbers of clients and rows within the group.
+    numbers: Clients,
+    /// Whether a schedule sets when requests are due.
+    pub(crate) is_paced: bool,
+    /// Whether requests can wait for any connection.
+    pub(crate) has_queue: bool,
     /// The expected bodies.
     pub(crate) contents: Contents,
     /// What the bodies are, by their fields.
@@ -63,20 +71,19 @@ pub(crate) enum Effect {
 }
 
 impl Session {
-    pub(crate) fn new(
-        work: ActiveWorkload,
-        contents: Contents,
-        group: u16,
-        variant: Variant,
-        options: &Options,
-    ) -> Self {
+    /// The session of a worker; `work` is like the workload of each of its clients.
+    pub(crate) fn new(assignment: &Assignment, work: &impl RequestSource) -> Self {
+        let Assignment { group, clients, ref options, .. } = *assignment;
         Session {
-            work,
-            contents,
+            clients: std::iter::repeat_with(|| None).take(clients.count as usize).collect(),
+            numbers: clients,
+            is_paced: work.is_paced(),
+            has_queue: work.has_queue(),
+            contents: Contents::of(&assignment.workload),
             kinds: ContentKinds::default(),
             samples: Vec::with_capacity(1024),
             group,
-            expected_version: variant.http(),
+            expected_version: assignment.target.variant.http(),
             open: Slots::default(),
             begun: 0,
             most_rows: options
@@ -94,13 +101,31 @@ impl Session {
         }
     }
 
-    /// Opens a row for a due request that a connection could take since `free_ns`; its slot is the engine's
-    /// name for the request.
-    pub(crate) fn open(&mut self, due: Due, connection: u32, (free_ns, now): (u64, u64)) -> OpenRequest {
-        let mut sample = self.row(due);
+    /// A client at its place.
+    #[inline]
+    pub(crate) fn client(&mut self, place: u32) -> Option<&mut Client> {
+        self.clients.get_mut(place as usize)?.as_deref_mut()
+    }
+
+    /// Requests of a client to a host that wait for any connection.
+    pub(crate) fn waiting(&self, place: u32, host: usize) -> usize {
+        let client = self.clients.get(place as usize).and_then(Option::as_deref);
+        client.map_or(0, |client| client.work.waiting(host))
+    }
+
+    /// Opens a row for a client's due request that a connection could take since `free_ns`; its slot is the
+    /// engine's name for the request.
+    pub(crate) fn open(
+        &mut self,
+        place: u32,
+        due: Due,
+        connection: u32,
+        (free_ns, now): (u64, u64),
+    ) -> OpenRequest {
+        let mut sample = self.row(place, due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
-        if self.work.is_paced() && sample.phase == Phase::Measure {
+        if self.is_paced && sample.phase == Phase::Measure {
             self.lag.record(now.saturating_sub(due.intended_ns));
             self.own_lag.record(now.saturating_sub(due.intended_ns.max(free_ns)));
         }
@@ -117,9 +142,9 @@ impl Session {
         }
     }
 
-    /// Fails a due request that found no connection.
-    pub(crate) fn fail_unsent(&mut self, due: Due, failure: Failure, now: u64) {
-        let mut sample = self.row(due);
+    /// Fails a client's due request that found no connection.
+    pub(crate) fn fail_unsent(&mut self, place: u32, due: Due, failure: Failure, now: u64) {
+        let mut sample = self.row(place, due);
         sample.done_ns = Some(now);
         sample.outcome = Outcome::Failed(failure);
         self.finish(sample);
@@ -244,7 +269,9 @@ impl Session {
     fn data(&mut self, request: RequestId, length: u64, now: u64) {
         let Some(sample) = self.open.get_mut(request) else { return };
         sample.response_body_bytes += length;
-        self.work.handle_body(sample.url, sample.response_body_bytes, now);
+        if let Some(client) = self.clients.get_mut(sample.client as usize).and_then(Option::as_deref_mut) {
+            client.work.handle_body(sample.url, sample.response_body_bytes, now);
+        }
     }
 
     fn end(&mut self, request: RequestId, failure: Option<Failure>, now: u64) -> Effect {
@@ -259,8 +286,11 @@ impl Session {
         Effect::RequestEnded(ended)
     }
 
-    fn finish(&mut self, sample: Sample) {
-        self.work.handle_done(sample.outcome.is_ok(), sample.done_ns.unwrap_or(sample.intended_ns));
+    fn finish(&mut self, mut sample: Sample) {
+        if let Some(client) = self.client(sample.client) {
+            client.work.handle_done(sample.outcome.is_ok(), sample.done_ns.unwrap_or(sample.intended_ns));
+        }
+        sample.client = self.numbers.number(sample.client);
         if let Some(live) = &self.live {
             live.ended(&sample);
         }
@@ -291,18 +321,24 @@ impl Session {
         }
     }
 
-    fn row(&mut self, due: Due) -> Sample {
-        let request = self.begun;
+    /// The row of a request that begins. Its `client` is the place until it ends, so that no event has to
+    /// search for the client.
+    fn row(&mut self, place: u32, due: Due) -> Sample {
+        let request = self.numbers.row_number(self.begun);
         self.begun += 1;
-        Sample {
+        let mut sample = Sample {
             group: self.group,
+            client: place,
             request,
             url: due.url,
-            phase: self.work.phase(due.intended_ns),
             intended_ns: due.intended_ns,
-            expected_body_bytes: self.work.expected_body_bytes(due.url),
             ..Sample::default()
+        };
+        if let Some(client) = self.client(place) {
+            sample.phase = client.work.phase(due.intended_ns);
+            sample.expected_body_bytes = client.work.expected_body_bytes(due.url);
         }
+        sample
     }
 }
 

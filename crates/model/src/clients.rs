@@ -57,6 +57,13 @@ impl Clients {
     pub const fn number(&self, place: u32) -> u32 {
         self.first.wrapping_add(place.wrapping_mul(self.step))
     }
+
+    /// The number within the group of a row that is number `place` of this process.
+    #[inline]
+    pub fn row_number(&self, place: u64) -> u64 {
+        let process = self.first.checked_rem(self.step).unwrap_or(0);
+        place.wrapping_mul(u64::from(self.step)).wrapping_add(u64::from(process))
+    }
 }
 
 impl Default for Clients {
@@ -139,6 +146,14 @@ mod tests {
             spread.iter().map(numbers).collect::<Vec<_>>(),
             [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
         );
+    }
+
+    #[test]
+    fn rows_of_several_processes_have_different_numbers() {
+        let rows = |part: &Clients| [0, 1, 2].map(|place| part.row_number(place));
+        let numbers: Vec<_> = spread_of(300, 1, 2).iter().map(rows).collect();
+        assert_eq!(numbers, [[0, 2, 4], [1, 3, 5]]);
+        assert_eq!(rows(&Clients::ONE), [0, 1, 2]);
     }
 
     #[test]

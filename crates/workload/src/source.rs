@@ -192,3 +192,29 @@ pub trait RequestSource {
         (self.connections(0).at_once, None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_client_has_the_seeds_of_an_only_client() {
+        // The second output of SplitMix64 with seed 1234567, as other implementations print it.
+        let gamma = 0x9e37_79b9_7f4a_7c15_u64;
+        let seeds = Seeds::new(1_234_567_u64.wrapping_add(gamma), 0, 0);
+        assert_eq!(seeds.own, 3_203_168_211_198_807_973);
+        assert_eq!(seeds.shared, 1_234_567_u64.wrapping_add(gamma));
+    }
+
+    #[test]
+    fn clients_and_groups_have_different_seeds() {
+        let mut own: Vec<u64> = (0..100)
+            .flat_map(|group| (0..100).map(move |client| Seeds::new(9, group, client).own))
+            .chain([u32::MAX, 1 << 16].map(|client| Seeds::new(9, 0, client).own))
+            .collect();
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), 10_002);
+        assert_ne!(Seeds::new(9, 0, 0).starts(), Seeds::new(9, 1, 0).starts());
+    }
+}

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use engine::Connection as _;
 use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
 use workload::RequestSource;
@@ -32,54 +31,43 @@ impl Worker<'_> {
         for key in 0..self.conns.len() {
             let Some(conn) = self.conns[key].as_mut().filter(|conn| !conn.was_ready) else { continue };
             let failure = timed_out(&format!("connecting to {}", conn.remote), conn.phase());
-            let (host, opened_ns, begun) = (conn.host, conn.row.opened_ns, conn.begun);
+            let (of, opened_ns, begun) = ((conn.client, conn.host), conn.row.opened_ns, conn.begun);
             conn.row.outcome = Outcome::Failed(failure.clone());
             conn.row.closed_ns = Some(now);
             // Requests that were sent as early data have failed above.
             if begun == 0 {
-                self.fail_due(host, &failure, opened_ns, now);
+                self.fail_due(of, &failure, opened_ns, now);
             }
         }
         // Requests of a schedule that were not sent are counted separately.
-        if !self.session.work.is_paced() {
+        if self.session.is_paced {
+            return;
+        }
+        for client in 0..self.begun {
             for host in 0..self.hosts.len() {
-                let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);
-                while self.session.work.waiting(host) > 0 {
-                    self.fail_due(host, &timed_out(&doing, "before it could be sent"), now, now);
+                while self.session.waiting(client, host) > 0 {
+                    let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);
+                    self.fail_due((client, host), &timed_out(&doing, "before it could be sent"), now, now);
                 }
             }
         }
     }
 
-    /// Closes every connection cleanly, without waiting for bytes that the kernel does not accept at once.
-    pub(crate) fn close_all(&mut self) {
-        let now = self.clock.now_ns();
-        for key in 0..self.conns.len() {
-            let Some(mut conn) = self.conns[key].take() else { continue };
-            if conn.in_flight > 0 {
-                conn.socket.abort_on_close();
-            }
-            conn.row.closed_ns.get_or_insert(now);
-            conn.engine.close(now);
-            conn.flush(&mut self.session, now);
-            self.keep_row(conn.row, conn.carried);
-        }
-    }
-
-    /// Requests in flight, and those that wait for a connection that never became ready.
-    pub(crate) fn unfinished(&self) -> u64 {
-        let waiting = self.conns.iter().flatten().filter(|conn| !conn.was_ready && conn.begun == 0).count();
-        (self.session.open_requests() + waiting) as u64
-    }
-
-    /// Fails the next due request with its connection. In a closed loop it was intended when the connection
+    /// Fails a client's next due request with its connection. In a closed loop it was intended when the connection
     /// was opened.
-    pub(crate) fn fail_due(&mut self, host: usize, failure: &Failure, began_ns: u64, now: u64) {
-        if let Some(mut due) = self.session.work.poll_request(host, now) {
-            if !self.session.work.has_queue() {
+    pub(crate) fn fail_due(
+        &mut self,
+        (place, host): (u32, usize),
+        failure: &Failure,
+        began_ns: u64,
+        now: u64,
+    ) {
+        let client = self.session.client(place);
+        if let Some(mut due) = client.and_then(|client| client.work.poll_request(host, now)) {
+            if !self.session.has_queue {
                 due.intended_ns = began_ns;
             }
-            self.session.fail_unsent(due, failure.clone(), now);
+            self.session.fail_unsent(place, due, failure.clone(), now);
         }
     }
 }

@@ -1,31 +1,32 @@
-//! The loop: pacer, workload, engine, transport and recorder are values in it.
+//! The loop: clients with their workloads, engine, transport and recorder are values in it.
 
+mod clients;
 mod ending;
 mod migration;
 mod opening;
 mod pace;
 mod reading;
+mod report;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use engine::Connection as _;
-use model::Histogram;
-use model::assignment::{Assignment, ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
+use model::assignment::{Assignment, DnsLookup, Suspensions, WarmupCost};
 use model::player::PlayerEvent;
-use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
-use model::tally::{ConnectionRequests, ConnectionTally};
+use model::sample::{ConnectionRow, Failure, FailureKind};
+use model::tally::ConnectionTally;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use workload::{Beginning, Connections, NeverSent, RequestSource, Seeds, SharedWorkload};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
-use crate::contents::{Contents, is_sampled};
+use crate::contents::is_sampled;
 use crate::dns_lookup;
-use crate::host::{Host, Logs};
+use crate::host::{Host, Logs, engine_options};
 use crate::live::Live;
 use crate::request::Requests;
 use crate::rows::RowSender;
@@ -34,27 +35,14 @@ use crate::system::{self, Usage};
 use crate::timers::Timers;
 use crate::transport::READ_BYTES;
 use crate::wait;
+use clients::ClientEnd;
 use migration::{Migrations, WATCH_KEY};
+pub use report::Report;
 
 /// A worker looks at the stop flag at least this often; it may miss shorter suspensions.
 const LONGEST_WAIT_NS: u64 = 25_000_000;
 /// At most this many sockets are handled before the timers.
 const EVENTS_PER_WAIT: usize = 256;
-
-/// The result of a worker.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// One row for each request that ended, up to the assignment's limit of rows.
-    pub samples: Vec<Sample>,
-    /// One row for each connection, up to the same limit.
-    pub connections: Vec<ConnectionRow>,
-    /// The events of the player, where the workload plays a video.
-    pub player: Vec<PlayerEvent>,
-    /// The worker's costs and sums.
-    pub client: ClientReport,
-    /// How long it waited, doing nothing else, for the reader of its rows ([`Observers::rows`]).
-    pub rows_waited_ns: u64,
-}
 
 /// The observers of a worker while it runs.
 #[derive(Debug, Default)]
@@ -87,7 +75,7 @@ pub fn run_observed(assignment: &Assignment, stop: &AtomicBool, observers: Obser
     worker.session.live = observers.live;
     worker.session.rows = observers.rows;
     worker.usage_before = system::thread_usage();
-    let started_ns = worker.clock.now_ns();
+    let started_ns = worker.clock.now_ns().max(assignment.clients.begins_ns);
     worker.dns_lookup()?;
     worker.run(stop)?;
     let usage = system::thread_usage().since(worker.usage_before);
@@ -100,7 +88,30 @@ pub(crate) struct Worker<'a> {
     /// Seed of the connections' randomness.
     pub(crate) seed: u64,
     pub(crate) hosts: Vec<Host<'a>>,
+    /// The options of clients that must not share sessions of TLS.
+    separate: Option<engine::Options>,
     requests: Requests,
+    shared: SharedWorkload,
+    /// When the group begins.
+    begins_ns: u64,
+    /// When the group ends although its work is not done; [`u64::MAX`] without such an end.
+    ends_ns: u64,
+    /// When each client begins, in the order of their places; those that would begin after the end are left
+    /// out.
+    starts: Vec<u64>,
+    /// Clients that have begun; of these, those that are over; of these, those whose workload was done.
+    begun: u32,
+    ended: u32,
+    finished: u32,
+    /// Clients that have something to do, each once.
+    marked: Vec<u32>,
+    /// Room for the next round's.
+    spare_marked: Vec<u32>,
+    /// When clients must act without an event, by place.
+    client_timers: Timers,
+    /// How often a client acted.
+    dispatches: u64,
+    player: Vec<PlayerEvent>,
     pub(crate) policy: Connections,
     /// A connection is closed after this many requests.
     requests_each: u64,
@@ -140,30 +151,59 @@ impl<'a> Worker<'a> {
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
         // Slow steps come before the workload's time begins.
+        let clients = assignment.clients;
         let seeds = Seeds::new(assignment.seed, assignment.group, 0);
-        let shared = SharedWorkload::new(&assignment.workload, options, 1);
-        let paths = shared.begin(seeds, Beginning::at(0));
-        let requests = Requests::new(assignment, &paths.paths())?;
-        let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
+        let shared = SharedWorkload::new(&assignment.workload, options, clients.count);
+        // Every client's workload has the same paths, hosts and connections.
+        let work = shared.begin(seeds, Beginning::at(0));
+        let requests = Requests::new(assignment, &work.paths())?;
+        let engine_options = engine_options(assignment, Logs::open(assignment, &clock)?);
+        let hosts = Host::all(assignment, work.targets(), &engine_options)?;
+        let times_ns = clients.start.times_ns(clients.of, seeds.starts());
+        let of_process = |place| times_ns.get(clients.number(place) as usize).copied();
+        ensure!(
+            (0..clients.count).all(|place| of_process(place).is_some()),
+            "the assignment has clients beyond the {} of its group",
+            clients.of
+        );
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
         let buffer = vec![0; READ_BYTES];
-        let mut session =
-            Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options);
+        let session = Session::new(assignment, &work);
         wait::be_punctual();
-        let begins_ns = clock.now_ns();
-        session.work = shared.begin(seeds, Beginning::at(begins_ns));
+        let begins_ns = clock.now_ns().max(clients.begins_ns);
+        let ends_ns = assignment.ends_ns.filter(|ends_ns| *ends_ns <= assignment.deadline_ns);
+        let ends_ns = ends_ns.unwrap_or(u64::MAX);
+        let last_ns = shared.ends_ns(begins_ns).unwrap_or(u64::MAX).min(ends_ns);
         let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
-            _ => session.work.warmup_ends_ns(),
+            warmup_ns => begins_ns.saturating_add(warmup_ns),
         };
+        let starts = (0..clients.count)
+            .filter_map(of_process)
+            .map(|time_ns| begins_ns.saturating_add(time_ns))
+            .filter(|start_ns| *start_ns == begins_ns || *start_ns < last_ns)
+            .collect();
         Ok(Worker {
             assignment,
             clock,
             seed: seeds.own,
             hosts,
+            separate: (assignment.pins.resumption && clients.of > 1).then_some(engine_options),
             requests,
-            policy: session.work.connections(limit),
+            shared,
+            begins_ns,
+            ends_ns,
+            starts,
+            begun: 0,
+            ended: 0,
+            finished: 0,
+            marked: Vec::new(),
+            spare_marked: Vec::new(),
+            client_timers: Timers::default(),
+            dispatches: 0,
+            player: Vec::new(),
+            policy: work.connections(limit),
             requests_each: options.connections.requests_each.unwrap_or(u64::MAX),
             epoll,
             conns: Vec::new(),
@@ -202,24 +242,24 @@ impl<'a> Worker<'a> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let mut now = self.clock.now_ns();
         self.acts_by_ns = now;
-        loop {
+        let end = loop {
             if now >= self.warmup_ends_ns {
                 self.end_warmup(now);
             }
+            if now >= self.ends_ns || stop.load(Ordering::Relaxed) {
+                break ClientEnd::CutOff;
+            }
             if now >= self.assignment.deadline_ns {
                 self.time_out(now);
-                break;
-            }
-            let is_over = |session: &Session| session.work.is_finished(now) || session.stopped.is_some();
-            if is_over(&self.session) || stop.load(Ordering::Relaxed) {
-                break;
+                break ClientEnd::TimedOut;
             }
             if now >= self.migrations.at_ns {
                 self.migrate(now);
             }
+            self.begin_clients(now)?;
             self.dispatch(now);
-            if is_over(&self.session) {
-                break;
+            if self.are_done() || self.session.stopped.is_some() {
+                break ClientEnd::CutOff;
             }
             if let Some(live) = &self.session.live {
                 live.holds(self.conns.len() - self.free.len(), self.session.open_requests());
@@ -234,51 +274,13 @@ impl<'a> Worker<'a> {
             now = self.clock.now_ns();
             self.acts(now);
             self.fire_timers(now);
-        }
-        self.finished_ns = self.clock.now_ns();
-        self.unfinished = self.unfinished();
-        self.never_sent = self.session.work.give_up();
-        self.close_all();
+            if self.session.stopped.is_some() {
+                break ClientEnd::CutOff;
+            }
+        };
+        self.finished_ns = self.finished_ns.max(self.begins_ns);
+        self.end_all(end);
         Ok(())
-    }
-
-    /// Gives waiting requests to connections that can take them, and opens the wanted connections.
-    fn dispatch(&mut self, now: u64) {
-        self.session.work.handle_time(now);
-        let (at_once, _) = self.session.work.opened_by(now);
-        let left = u32::try_from(self.session.work.left()).unwrap_or(u32::MAX);
-        for host in 0..self.hosts.len() {
-            self.hand_out(host);
-            let waiting = u32::try_from(self.session.work.waiting(host)).unwrap_or(u32::MAX);
-            let Host { open, connecting, .. } = self.hosts[host];
-            // No connection is opened without a request left for it.
-            let at_once = at_once.min((open - connecting).saturating_add(left));
-            let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
-            let wanted = wanted.min(self.policy.limit);
-            while now >= self.hosts[host].reopen_ns && self.hosts[host].open < wanted {
-                if !self.open_connection(host) {
-                    break;
-                }
-            }
-            self.hosts[host].wants_more = self.hosts[host].open < wanted;
-        }
-    }
-
-    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used
-    /// equally; for a page the last used first, as browsers do.
-    fn hand_out(&mut self, host: usize) {
-        while self.session.work.waiting(host) > 0 {
-            let idle = &mut self.hosts[host].idle;
-            let next = if self.session.work.is_paced() { idle.pop_front() } else { idle.pop_back() };
-            let Some(key) = next else { return };
-            if let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut)
-                && std::mem::take(&mut conn.is_listed)
-            {
-                let now = self.clock.now_ns();
-                self.acts(now);
-                self.serve(key, now);
-            }
-        }
     }
 
     /// Fills a connection with due requests and sends the bytes of its engine.
@@ -288,12 +290,13 @@ impl<'a> Worker<'a> {
         let free_ns = self.free_since(key, now);
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         while conn.has_room(self.policy.streams, self.requests_each) {
-            let Some(mut due) = self.session.work.poll_request(conn.host, now) else { break };
+            let Some(client) = self.session.client(conn.client) else { break };
+            let Some(mut due) = client.work.poll_request(conn.host, now) else { break };
             // A closed loop with a connection for each request counts from opening it.
-            if self.requests_each == 1 && !self.session.work.has_queue() {
+            if self.requests_each == 1 && !self.session.has_queue {
                 due.intended_ns = conn.row.opened_ns;
             }
-            let opened = self.session.open(due, conn.row.connection, (free_ns, now));
+            let opened = self.session.open(conn.client, due, conn.row.connection, (free_ns, now));
             let Some(request) = self.requests.of(due.url, opened.number) else { break };
             conn.begun += 1;
             conn.checks_body = is_sampled(opened.number);
@@ -327,8 +330,9 @@ impl<'a> Worker<'a> {
     /// Streams whose request has ended think before the next one, if the workload has a think time.
     fn begin_thinking(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
+        let Some(client) = self.session.client(conn.client) else { return };
         for _ in 0..std::mem::take(&mut conn.ended) {
-            let think_ns = self.session.work.think_ns();
+            let think_ns = client.work.think_ns();
             if think_ns > 0 {
                 conn.thinking.push(now.saturating_add(think_ns));
             }
@@ -351,12 +355,15 @@ impl<'a> Worker<'a> {
         } else {
             conn.free_ns = None;
         }
-        if self.session.work.has_queue()
+        // A loop's connection with requests in flight waits for nothing else.
+        let may_act = self.session.has_queue || conn.in_flight == 0;
+        if self.session.has_queue
             && !conn.is_listed
             && conn.has_room(self.policy.streams, self.requests_each)
+            && let Some(client) = self.session.client(conn.client)
         {
             conn.is_listed = true;
-            self.hosts[conn.host].idle.push_back(key);
+            client.hosts[conn.host].idle.push_back(key);
         }
         if conn.socket.is_udp() && conn.blocked != conn.watched_for_writing {
             let mut interest = epoll::EventFlags::IN;
@@ -364,6 +371,10 @@ impl<'a> Worker<'a> {
             conn.watched_for_writing = conn.blocked;
             // Modifying a registered descriptor needs no resources, so it cannot fail.
             let _ = epoll::modify(&self.epoll, &conn.socket, epoll::EventData::new_u64(key as u64), interest);
+        }
+        if may_act {
+            let place = conn.client;
+            self.mark(place);
         }
     }
 
@@ -407,16 +418,11 @@ impl<'a> Worker<'a> {
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
-        let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
-        until = until.min(self.migrations.at_ns);
-        for time in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
+        until = until.min(self.migrations.at_ns).min(self.ends_ns);
+        let times = [self.timers.next(), self.client_timers.next(), self.next_beginning_ns()];
+        for time in times.into_iter().flatten() {
             until = until.min(time);
-        }
-        for host in &self.hosts {
-            if host.wants_more && host.reopen_ns > now {
-                until = until.min(host.reopen_ns);
-            }
         }
         if !self.unread.is_empty() {
             until = now;
@@ -428,77 +434,5 @@ impl<'a> Worker<'a> {
             wait::sleep_ns(coalesce_ns);
         }
         Ok(())
-    }
-
-    /// Notes the cost of the warm-up; measuring begins now.
-    fn end_warmup(&mut self, now: u64) {
-        self.warmup_ends_ns = u64::MAX;
-        let usage = system::thread_usage().since(self.usage_before);
-        let ConnectionTally { mut sent_bytes, mut received_bytes, .. } = *self.further_connections;
-        for row in self.rows.iter().chain(self.conns.iter().flatten().map(|conn| &conn.row)) {
-            sent_bytes += row.sent_bytes;
-            received_bytes += row.received_bytes;
-        }
-        self.warmup = Some(WarmupCost {
-            ended_ns: now,
-            cpu_user_ns: usage.cpu_user_ns,
-            cpu_system_ns: usage.cpu_system_ns,
-            run_queue_ns: usage.run_queue_ns,
-            suspended_ns: self.suspended.total_ns,
-            sent_bytes,
-            received_bytes,
-        });
-    }
-
-    /// Keeps a connection's row, or adds it to the tally beyond the limit of rows.
-    pub(crate) fn keep_row(&mut self, row: ConnectionRow, carried: ConnectionRequests) {
-        if self.assignment.options.most_rows.is_some_and(|most| self.rows.len() as u64 >= most) {
-            self.further_connections.record(row, carried);
-        } else {
-            self.rows.push(row);
-        }
-    }
-
-    fn into_report(mut self, started_ns: u64, usage: Usage) -> Report {
-        let mut connections = self.rows;
-        connections.sort_by_key(|row| row.connection);
-        let mut player = self.session.work.take_player_events();
-        player.iter_mut().for_each(|event| event.group = self.assignment.group);
-        let mut samples = self.session.samples;
-        samples.sort_by_key(|sample| sample.request);
-        let rows_waited_ns = self.session.rows.map_or(0, RowSender::finish);
-        let (tallies, times) = self.session.tallies.finish();
-        let lag = |lag: &Histogram| {
-            let of = |share| lag.quantile(share).unwrap_or(0);
-            Lag { p50_ns: of(0.5), p99_ns: of(0.99), max_ns: of(1.0) }
-        };
-        let client = ClientReport {
-            group: self.assignment.group,
-            contents: self.session.kinds.texts(),
-            urls: self.requests.into_labels(),
-            clients_begun: 1,
-            clients_finished: u32::from(self.session.work.is_finished(self.finished_ns)),
-            started_ns,
-            finished_ns: self.finished_ns,
-            cpu_user_ns: usage.cpu_user_ns,
-            cpu_system_ns: usage.cpu_system_ns,
-            run_queue_ns: usage.run_queue_ns,
-            suspended: self.suspended,
-            max_resident_bytes: system::max_resident_bytes(),
-            dns_lookup: self.dns_lookup,
-            lag: lag(&self.session.lag),
-            own_lag: lag(&self.session.own_lag),
-            never_sent: self.never_sent.all,
-            never_sent_held: self.never_sent.held,
-            unfinished: self.unfinished,
-            stopped: self.session.stopped,
-            tallies,
-            times,
-            further_connections: *self.further_connections,
-            failed_migrations: self.migrations.failed,
-            warmup: self.warmup,
-            external: None,
-        };
-        Report { samples, connections, player, client, rows_waited_ns }
     }
 }

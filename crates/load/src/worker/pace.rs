@@ -15,19 +15,25 @@ impl Worker<'_> {
 
     /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
     pub(super) fn keep_pace(&mut self) {
-        if self.session.work.is_paced() {
-            let now = self.clock.now_ns();
-            if self.session.work.next_ns().is_some_and(|due| due <= now) {
-                self.session.work.handle_time(now);
-                (0..self.hosts.len()).for_each(|host| self.hand_out(host));
-            }
+        if !self.session.is_paced {
+            return;
+        }
+        let now = self.clock.now_ns();
+        while let Some(key) = self.client_timers.pop(now) {
+            let place = u32::try_from(key).unwrap_or(u32::MAX);
+            let Some(client) = self.session.client(place) else { continue };
+            client.work.handle_time(now);
+            let next_ns = client.work.next_ns().filter(|next_ns| *next_ns > now);
+            self.client_timers.set(key, next_ns);
+            (0..self.hosts.len()).for_each(|host| self.hand_out(place, host));
+            self.mark(place);
         }
     }
 
     /// Since when a connection of this one's host could have taken a request: an earlier time at which it
     /// could is the client's, not the server's.
     pub(super) fn free_since(&self, key: usize, now: u64) -> u64 {
-        if !self.session.work.is_paced() {
+        if !self.session.is_paced {
             return now;
         }
         let free = |key: usize| {
@@ -35,9 +41,11 @@ impl Worker<'_> {
             let has_room = conn.has_room(self.policy.streams, self.requests_each);
             conn.free_ns.filter(|_| has_room)
         };
-        let host = self.conns.get(key).and_then(Option::as_ref).map(|conn| conn.host);
         // The first of the idle connections is the one that is idle for longest.
-        let first = host.and_then(|host| self.hosts[host].idle.front().copied());
+        let first = self.conns.get(key).and_then(Option::as_ref).and_then(|conn| {
+            let client = self.session.clients.get(conn.client as usize)?.as_ref()?;
+            client.hosts.get(conn.host)?.idle.front().copied()
+        });
         [Some(key), first].into_iter().flatten().filter_map(free).fold(now, u64::min)
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod clients;
 mod hostile;
 mod player;
 
@@ -31,6 +32,10 @@ struct Origin {
 
 impl Origin {
     fn start(pages: Vec<Page>) -> Origin {
+        Origin::pinned(pages, Pins::default())
+    }
+
+    fn pinned(pages: Vec<Page>, pins: Pins) -> Origin {
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let authority = issued.cert.pem();
         let mut config = Config::loopback(&Variant::ALL);
@@ -39,6 +44,7 @@ impl Origin {
             key_pem: issued.signing_key.serialize_pem().into(),
         });
         config.pages = pages;
+        config.pins = pins;
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, addresses) = mpsc::channel();
         let flag = origin::flag(Arc::clone(&stop));

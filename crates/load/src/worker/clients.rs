@@ -1,0 +1,294 @@
+//! The clients of a worker: when they begin, which of them have something to do, and when they are done.
+//!
+//! A client acts only if one of its connections had an event or its time has come: it is *marked* then.
+//! Clients that have nothing to do cost nothing, however many there are.
+
+use anyhow::Result;
+use engine::Connection as _;
+use workload::{Beginning, NeverSent, RequestSource, Seeds};
+
+use super::Worker;
+use crate::client::{Client, ClientHost};
+use crate::host::Host;
+
+/// Why a client ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientEnd {
+    /// Its workload is done.
+    Done,
+    /// The end of the run or of its group came first.
+    CutOff,
+    /// The time limit passed; its requests have failed.
+    TimedOut,
+}
+
+impl Worker<'_> {
+    /// Begins the clients whose time has come.
+    ///
+    /// # Errors
+    /// Settings of TLS cannot be used.
+    pub(super) fn begin_clients(&mut self, now: u64) -> Result<()> {
+        while let Some(client_ns) = self.next_beginning_ns().filter(|client_ns| *client_ns <= now) {
+            let place = self.begun;
+            self.begun += 1;
+            let number = self.assignment.clients.number(place);
+            let seeds = Seeds::new(self.assignment.seed, self.assignment.group, number);
+            let work = self.shared.begin(seeds, Beginning { group_ns: self.begins_ns, client_ns });
+            let configs = match &self.separate {
+                Some(options) => Host::separate(&self.hosts, options)?,
+                None => Vec::new(),
+            };
+            if let Some(client) = self.session.clients.get_mut(place as usize) {
+                *client = Some(Box::new(Client::new(work, self.hosts.len(), configs)));
+            }
+            self.mark(place);
+        }
+        Ok(())
+    }
+
+    /// When the next client begins.
+    pub(super) fn next_beginning_ns(&self) -> Option<u64> {
+        self.starts.get(self.begun as usize).copied()
+    }
+
+    /// Whether every client is done, and no further one begins.
+    pub(super) fn are_done(&self) -> bool {
+        self.ended == self.begun && self.next_beginning_ns().is_none()
+    }
+
+    /// A client has something to do.
+    #[inline]
+    pub(super) fn mark(&mut self, place: u32) {
+        if let Some(client) = self.session.client(place)
+            && !std::mem::replace(&mut client.is_marked, true)
+        {
+            self.marked.push(place);
+        }
+    }
+
+    /// Lets every client act that is marked or whose time has come. What they cause meanwhile is for the next
+    /// round.
+    pub(super) fn dispatch(&mut self, now: u64) {
+        while let Some(place) = self.client_timers.pop(now) {
+            self.mark(u32::try_from(place).unwrap_or(u32::MAX));
+        }
+        let mut acting = std::mem::take(&mut self.marked);
+        std::mem::swap(&mut self.marked, &mut self.spare_marked);
+        for place in acting.drain(..) {
+            self.dispatch_client(place, now);
+        }
+        self.spare_marked = acting;
+    }
+
+    /// Gives a client's waiting requests to connections that can take them, and opens the wanted connections.
+    fn dispatch_client(&mut self, place: u32, now: u64) {
+        self.dispatches += 1;
+        let Some(client) = self.session.client(place) else { return };
+        client.is_marked = false;
+        if client.work.is_finished(now) {
+            return self.end_client(place, ClientEnd::Done);
+        }
+        client.work.handle_time(now);
+        let (at_once, next_opening) = client.work.opened_by(now);
+        let left = u32::try_from(client.work.left()).unwrap_or(u32::MAX);
+        for host in 0..self.hosts.len() {
+            self.hand_out(place, host);
+            self.open_connections(place, host, (at_once, left), now);
+        }
+        let Some(client) = self.session.client(place) else { return };
+        if client.work.is_finished(now) {
+            return self.end_client(place, ClientEnd::Done);
+        }
+        let next_ns = client.next_ns(next_opening, now);
+        self.client_timers.set(place as usize, next_ns);
+    }
+
+    /// Opens the connections that a client wants to a host: `at_once`, and further ones for what waits.
+    fn open_connections(&mut self, place: u32, host: usize, (at_once, left): (u32, u32), now: u64) {
+        let waiting = u32::try_from(self.session.waiting(place, host)).unwrap_or(u32::MAX);
+        let Some(&ClientHost { open, connecting, .. }) = self.client_host(place, host).as_deref() else {
+            return;
+        };
+        // No connection is opened without a request left for it.
+        let at_once = at_once.min((open - connecting).saturating_add(left));
+        let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
+        let wanted = wanted.min(self.policy.limit);
+        while let Some(of) = self.client_host(place, host)
+            && now >= of.reopen_ns
+            && of.open < wanted
+        {
+            if !self.open_connection(place, host) {
+                break;
+            }
+        }
+        if let Some(of) = self.client_host(place, host) {
+            of.wants_more = of.open < wanted;
+        }
+    }
+
+    /// Gives the requests of a client that wait for a host to its idle connections: the longest idle first, so
+    /// that all are used equally; for a page the last used first, as browsers do.
+    pub(super) fn hand_out(&mut self, place: u32, host: usize) {
+        while self.session.waiting(place, host) > 0 {
+            let is_paced = self.session.is_paced;
+            let Some(ClientHost { idle, .. }) = self.client_host(place, host) else { return };
+            let next = if is_paced { idle.pop_front() } else { idle.pop_back() };
+            let Some(key) = next else { return };
+            if let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut)
+                && std::mem::take(&mut conn.is_listed)
+            {
+                let now = self.clock.now_ns();
+                self.acts(now);
+                self.serve(key, now);
+            }
+        }
+    }
+
+    /// A client's connections to a host.
+    #[inline]
+    pub(super) fn client_host(&mut self, place: u32, host: usize) -> Option<&mut ClientHost> {
+        self.session.client(place)?.hosts.get_mut(host)
+    }
+
+    /// Ends all clients.
+    pub(super) fn end_all(&mut self, end: ClientEnd) {
+        for place in 0..self.begun {
+            self.end_client(place, end);
+        }
+    }
+
+    /// A client is over: counts what it did not finish and closes its connections.
+    fn end_client(&mut self, place: u32, end: ClientEnd) {
+        let Some(mut client) = self.session.clients.get_mut(place as usize).and_then(Option::take) else {
+            return;
+        };
+        self.finished_ns = self.clock.now_ns();
+        self.ended += 1;
+        self.finished += u32::from(end == ClientEnd::Done);
+        if end != ClientEnd::TimedOut {
+            self.count_unfinished(&client);
+        }
+        let NeverSent { all, held } = client.work.give_up();
+        self.never_sent.all += all;
+        self.never_sent.held += held;
+        for mut event in client.work.take_player_events() {
+            event.group = self.assignment.group;
+            event.client = self.assignment.clients.number(place);
+            self.player.push(event);
+        }
+        for key in client.conns {
+            self.close(key);
+        }
+    }
+
+    /// Counts requests in flight, and those that wait for a connection.
+    fn count_unfinished(&mut self, client: &Client) {
+        let conns = || client.conns.iter().filter_map(|key| self.conns.get(*key)?.as_ref());
+        let in_flight: u64 = conns().map(|conn| u64::from(conn.in_flight)).sum();
+        let waiting = if self.session.has_queue && !self.session.is_paced {
+            client.waiting()
+        } else {
+            conns().filter(|conn| !conn.was_ready && conn.begun == 0).count()
+        };
+        self.unfinished += in_flight + waiting as u64;
+    }
+
+    /// Closes a connection cleanly, without waiting for bytes that the kernel does not accept at once.
+    fn close(&mut self, key: usize) {
+        let Some(mut conn) = self.conns.get_mut(key).and_then(Option::take) else { return };
+        let now = self.finished_ns;
+        if conn.in_flight > 0 {
+            conn.socket.abort_on_close();
+        }
+        conn.row.closed_ns.get_or_insert(now);
+        conn.engine.close(now);
+        conn.flush(&mut self.session, now);
+        self.free.push(key);
+        self.keep_row(conn.row, conn.carried);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::net::{SocketAddr, TcpListener};
+    use std::sync::atomic::AtomicBool;
+
+    use model::assignment::{ASSIGNMENT_VERSION, Target, Trust};
+    use model::options::Options;
+    use model::schedule::{Schedule, ScriptEntry, Share};
+    use model::workload::{ClosedLoop, LoopLoad, OpenLoop};
+    use model::{Assignment, Clients, Pins, Start, Variant, Workload};
+
+    use super::Worker;
+    use crate::Clock;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Clients of a server that accepts connections and is silent; their group ends after 200 ms.
+    fn assignment(address: SocketAddr, workload: Workload, clients: Clients) -> Assignment {
+        Assignment {
+            version: ASSIGNMENT_VERSION,
+            group: 0,
+            node: "test".to_owned(),
+            clock: Clock::begin(),
+            target: Target {
+                variant: Variant::H1,
+                address,
+                authority: "localhost".to_owned(),
+                server_name: "localhost".to_owned(),
+                trust: Trust::Anyone,
+            },
+            workload,
+            pins: Pins::default(),
+            seed: 1,
+            clients,
+            deadline_ns: 20 * S,
+            ends_ns: Some(S / 5),
+            options: Options::default(),
+        }
+    }
+
+    /// How often clients acted, and how many began.
+    fn dispatches(workload: Workload, options: Options, clients: Clients) -> (u64, u32) {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut assignment = assignment(server.local_addr().unwrap(), workload, clients);
+        assignment.options = options;
+        let mut worker = Worker::new(&assignment).unwrap();
+        worker.run(&AtomicBool::new(false)).unwrap();
+        (worker.dispatches, worker.begun)
+    }
+
+    #[test]
+    fn clients_that_begin_late_cost_nothing() {
+        let clients = Clients::all(10_000, Start::Evenly { over_ns: 10_000 * S });
+        let workload = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
+        let (dispatches, begun) = dispatches(workload, Options::default(), clients);
+        assert_eq!(begun, 1);
+        // It began, its socket became writable, and its request was sent.
+        assert!((1..=3).contains(&dispatches), "{dispatches}");
+    }
+
+    #[test]
+    fn clients_that_wait_cost_nothing() {
+        let entries = vec![ScriptEntry { at_ns: 1000 * S, url: 0 }];
+        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 1 };
+        let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 10 };
+        let mut options = Options::default();
+        // No connection is opened before it is needed.
+        options.connections.requests_each = Some(1);
+        let clients = Clients::all(1000, Start::Evenly { over_ns: S / 20 });
+        let (dispatches, begun) = dispatches(Workload::Open(open), options, clients);
+        assert_eq!((dispatches, begun), (1000, 1000), "each acts once, when it begins");
+    }
+
+    #[test]
+    fn clients_beyond_their_group_are_refused() {
+        let clients = Clients { first: 1, ..Clients::ONE };
+        let workload = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
+        let assignment = assignment(([127, 0, 0, 1], 1).into(), workload, clients);
+        let error = Worker::new(&assignment).err().unwrap();
+        assert_eq!(error.to_string(), "the assignment has clients beyond the 1 of its group");
+    }
+}
