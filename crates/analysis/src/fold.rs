@@ -7,6 +7,7 @@ use model::assignment::ClientReport;
 use model::external::ExternalReport;
 use model::number;
 use model::plan::{Cell, Plan};
+use model::player::PlayerEvent;
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::workload::{Workload, WorkloadKind};
@@ -81,8 +82,10 @@ impl<'a> CellFold<'a> {
         let servers = record.servers.get(self.servers.clone()).unwrap_or_default();
         let (mut metrics, mut shares) = (BTreeMap::new(), BTreeMap::new());
         if record.outcome.is_ok() {
+            let totals = std::mem::take(&mut self.group.clients);
+            let clients = ClientRows::of(record, number, &totals);
             for metric in METRICS.iter() {
-                let (values, share) = self.values_of(metric);
+                let (values, share) = self.values_of(metric, &clients);
                 if !values.is_empty() {
                     metrics.insert(metric.name, values);
                 }
@@ -114,18 +117,30 @@ impl<'a> CellFold<'a> {
         }
     }
 
-    fn values_of(&mut self, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
+    fn values_of<'c>(
+        &mut self,
+        metric: &Metric,
+        clients: &BTreeMap<u32, ClientRows<'c>>,
+    ) -> (Distribution, Option<ShareOfRun>)
+    where
+        'a: 'c,
+    {
         let nothing = (Distribution::default(), None);
         if !metric.is_about(self.group.workload) {
             return nothing;
         }
         let group = &mut self.group;
+        let number = group.facts.group;
         let view = View {
             record: self.record,
             cell: Some(self.cell),
             totals: group.totals.clone(),
+            of_clients: clients.values().filter_map(|client| client.totals).collect(),
+            connections: self.record.connections.iter().filter(|row| row.group == number).collect(),
+            player: self.record.player.iter().filter(|event| event.group == number).collect(),
+            servers: self.record.servers.get(self.servers.clone()).unwrap_or_default(),
             rows: group.facts.rows,
-            groups: vec![group.facts.group],
+            groups: vec![number],
         };
         if view.external().any(|report| report.reason_not_reported(metric.name).is_some()) {
             return nothing;
@@ -141,7 +156,20 @@ impl<'a> CellFold<'a> {
                 }
                 (values.finish(), None)
             }
-            Values::Run(value) => (value(&view).into_iter().collect(), None),
+            Values::Client(value) if clients.len() > 1 => {
+                let of_client = |client: &ClientRows<'c>| {
+                    value(&View {
+                        totals: client.totals.cloned().unwrap_or_default(),
+                        of_clients: Vec::new(),
+                        connections: client.connections.clone(),
+                        player: client.player.clone(),
+                        groups: view.groups.clone(),
+                        ..view
+                    })
+                };
+                (clients.values().filter_map(of_client).collect(), None)
+            }
+            Values::Client(value) | Values::Run(value) => (value(&view).into_iter().collect(), None),
             Values::Share(share) => {
                 let (hits, all) = share(&view);
                 let value = metrics::availability(hits, all);
@@ -151,11 +179,43 @@ impl<'a> CellFold<'a> {
     }
 }
 
+/// What one client of a group left behind.
+#[derive(Default)]
+struct ClientRows<'a> {
+    /// Sums over its requests that count; `None` if there are none.
+    totals: Option<&'a Totals>,
+    connections: Vec<&'a ConnectionRow>,
+    player: Vec<&'a PlayerEvent>,
+}
+
+impl<'a> ClientRows<'a> {
+    /// The clients of a group by their numbers; none if the group has one client only.
+    fn of(record: &'a RunRecord, group: u16, totals: &'a BTreeMap<u32, Totals>) -> BTreeMap<u32, Self> {
+        let mut clients: BTreeMap<u32, Self> = BTreeMap::new();
+        if totals.len() < 2 {
+            return clients;
+        }
+        for (client, totals) in totals {
+            clients.entry(*client).or_default().totals = Some(totals);
+        }
+        for row in record.connections.iter().filter(|row| row.group == group) {
+            clients.entry(row.client).or_default().connections.push(row);
+        }
+        for event in record.player.iter().filter(|event| event.group == group) {
+            clients.entry(event.client).or_default().player.push(event);
+        }
+        clients
+    }
+}
+
 /// One client group of a run.
 struct GroupFold<'a> {
     facts: GroupFacts,
     workload: &'a Workload,
     totals: Totals,
+    /// The same of each client, if the group has several.
+    clients: BTreeMap<u32, Totals>,
+    has_clients: bool,
     urls: Urls,
     /// The metrics that have one value for each request.
     requests: Vec<(&'static Metric, DistributionBuilder)>,
@@ -221,6 +281,8 @@ impl<'a> GroupFold<'a> {
             facts,
             workload,
             totals: Totals::default(),
+            clients: BTreeMap::new(),
+            has_clients: group.clients > 1,
             urls: Urls::new(),
             requests: METRICS
                 .iter()
@@ -247,6 +309,9 @@ impl<'a> GroupFold<'a> {
         self.facts.stamps.add(sample);
         self.count(sample);
         self.totals.add(sample);
+        if self.has_clients {
+            self.clients.entry(sample.client).or_default().add(sample);
+        }
         if let Some(window_bytes) = self.window_bytes.filter(|_| sample.outcome.is_ok()) {
             self.facts.small.count(sample, window_bytes);
         }
@@ -258,7 +323,7 @@ impl<'a> GroupFold<'a> {
             let value = match metric.values {
                 Values::Request(value) => value(sample),
                 Values::AtServer(value) => row.and_then(|row| value(sample, row)),
-                Values::Run(_) | Values::Share(_) => None,
+                Values::Client(_) | Values::Run(_) | Values::Share(_) => None,
             };
             value.into_iter().for_each(|value| builder.push(number::float(value)));
         }

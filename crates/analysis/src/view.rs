@@ -3,7 +3,8 @@
 use model::assignment::{ClientReport, DnsLookup};
 use model::external::ExternalReport;
 use model::plan::{Cell, ClientGroup};
-use model::record::RunRecord;
+use model::player::PlayerEvent;
+use model::record::{RunRecord, ServerReport};
 use model::sample::{ConnectionRow, Sample};
 use model::tally::RequestSums;
 
@@ -63,8 +64,16 @@ pub struct View<'a> {
     pub record: &'a RunRecord,
     /// The run's cell; `None` if the plan does not have it.
     pub cell: Option<&'a Cell>,
-    /// Sums over the requests that count.
+    /// Sums over the requests that count: of one client, for metrics of each client.
     pub totals: Totals,
+    /// The same sums of each client, if the group has several.
+    pub of_clients: Vec<&'a Totals>,
+    /// The connections: of one client, for metrics of each client.
+    pub connections: Vec<&'a ConnectionRow>,
+    /// The events of players: of one client, for metrics of each client.
+    pub player: Vec<&'a PlayerEvent>,
+    /// The servers that the group uses.
+    pub servers: &'a [ServerReport],
     /// Rows of requests, including the warm-up.
     pub rows: u64,
     /// The client groups whose workload the metric applies to.
@@ -72,10 +81,9 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The connections of these groups.
+    /// The connections.
     pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
-        let record = self.record;
-        record.connections.iter().filter(|connection| self.groups.contains(&connection.group))
+        self.connections.iter().copied()
     }
 
     /// These groups as planned.

@@ -141,7 +141,7 @@ fn has_one_resource(context: &Context<'_>) -> bool {
     page_of(context.plan, &context.own.cell.group).is_some_and(|page| page.resources.len() < 2)
 }
 
-/// The connections that a page load over HTTP/1.1 needs at least.
+/// The connections that the page loads of all clients over HTTP/1.1 need at least.
 fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
     if context.plan.baseline.factor != "variant" {
         return None;
@@ -153,7 +153,8 @@ fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
         |parent: usize| page.resources.iter().filter(|resource| resource.named_by == Some(parent)).count();
     let at_once = (0..page.resources.len()).map(named).max()?;
     // At most two: whether it opens more depends on how soon each resource is done.
-    Some(number::count(at_once.min(pins.http1_connections as usize).min(2)))
+    let each = number::count(at_once.min(pins.http1_connections as usize).min(2));
+    Some(each * f64::from(group.clients))
 }
 
 #[cfg(test)]

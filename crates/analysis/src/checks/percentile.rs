@@ -30,7 +30,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = crate::metrics::find(&context.plan.metric)?;
     let statistic = metric.compared(context.plan.statistic);
     let beyond_share = 1.0 - statistic.tail_quantile()?;
-    if metric.values.per_run() != ValuesPerRun::Requests {
+    let has_tail = match metric.values.per_run() {
+        ValuesPerRun::Requests => true,
+        ValuesPerRun::Clients => context.own.cell.group.clients > 1,
+        ValuesPerRun::One | ValuesPerRun::Share => false,
+    };
+    if !has_tail {
         return None;
     }
     let mut counts: Vec<u64> =

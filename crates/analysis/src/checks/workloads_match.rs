@@ -58,7 +58,7 @@ fn runs_of(context: &Context<'_>, side: &Side<'_>) -> BTreeMap<u32, Work> {
 struct Work {
     /// Requests of a page, or of a loop that a number of requests ends; successful requests of a player.
     requests: Option<f64>,
-    /// Body bytes of a page, or per request of a loop; `None` if a player chooses representations, which is
+    /// Body bytes of a client's page, or per request of a loop; `None` if a player chooses representations, which is
     /// its answer.
     body_bytes: Option<f64>,
     /// Different URLs of a loop, if its client reports them.
@@ -72,15 +72,21 @@ impl Work {
         let group = &side.cell.group;
         let sum = |field: fn(&GroupFacts) -> u64| number::float(run.groups.iter().map(field).sum());
         let body_bytes = sum(|facts| facts.body_bytes);
+        let clients = f64::from(group.clients.max(1));
         if page_of(context.plan, group).is_some() {
-            let requests = Some(sum(|facts| facts.requests));
-            return Some(Work { requests, body_bytes: Some(body_bytes), urls: None, is_page: true });
+            let requests = Some(sum(|facts| facts.requests) / clients);
+            return Some(Work {
+                requests,
+                body_bytes: Some(body_bytes / clients),
+                urls: None,
+                is_page: true,
+            });
         }
         let ok = sum(|facts| facts.requests_ok);
         if let Some(player) = player_of(context.plan, group) {
             let is_fixed = matches!(player.rule, Rule::Fixed { .. });
-            let body_bytes = is_fixed.then_some(body_bytes);
-            return Some(Work { requests: Some(ok), body_bytes, urls: None, is_page: true });
+            let body_bytes = is_fixed.then_some(body_bytes / clients);
+            return Some(Work { requests: Some(ok / clients), body_bytes, urls: None, is_page: true });
         }
         let is_counted = ends_by_number(&context.plan.workload_of(group).workload);
         let urls = sum(|facts| facts.distinct_urls);

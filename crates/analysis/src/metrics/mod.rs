@@ -85,6 +85,8 @@ pub enum Values {
     Request(fn(&Sample) -> Option<u64>),
     /// At most one for each request that counts, succeeded, and is in the server's log.
     AtServer(fn(&Sample, &ServerRequest) -> Option<u64>),
+    /// At most one for each client.
+    Client(fn(&View<'_>) -> Option<f64>),
     /// At most one for the whole run.
     Run(fn(&View<'_>) -> Option<f64>),
     /// The share that the first number is of the second, over the whole run.
@@ -115,6 +117,7 @@ impl Values {
     pub(crate) const fn per_run(self) -> ValuesPerRun {
         match self {
             Values::Request(_) | Values::AtServer(_) => ValuesPerRun::Requests,
+            Values::Client(_) => ValuesPerRun::Clients,
             Values::Run(_) => ValuesPerRun::One,
             Values::Share(_) => ValuesPerRun::Share,
         }
@@ -167,6 +170,14 @@ impl Metric {
     pub(crate) fn needs(&self, table: Table, plan: &Plan) -> bool {
         let reads_lookups = self.starts_with_dns_lookup && plan.dns_rtt_ns.is_some();
         self.is_possible(plan) && (self.reads.contains(&table) || reads_lookups && table == Table::Clients)
+    }
+}
+
+/// A metric of each client instead of the whole run.
+const fn of_client(metric: Metric) -> Metric {
+    match metric.values {
+        Values::Run(value) => Metric { values: Values::Client(value), ..metric },
+        _ => metric,
     }
 }
 

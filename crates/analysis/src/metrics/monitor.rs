@@ -49,7 +49,7 @@ const fn monitored(metric: Metric) -> Metric {
 /// know the warm-up.
 fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {
     let cpu = |server: &ServerReport| server.cpu_user_ns.saturating_add(server.cpu_system_ns);
-    let cpu_ns: u64 = view.record.servers.iter().map(cpu).sum();
+    let cpu_ns: u64 = view.servers.iter().map(cpu).sum();
     let requests = view.rows + view.external().map(ExternalReport::requests).sum::<u64>();
     (cpu_ns > 0 && requests > 0).then(|| float(cpu_ns) / float(requests))
 }

@@ -3,7 +3,7 @@
 use model::number::float;
 use model::study::Requirement;
 
-use super::{ANY, Metric, PAGE, Table, View, duration};
+use super::{ANY, Metric, PAGE, Table, View, duration, of_client};
 
 /// The name of the time that a DNS lookup takes.
 pub const DNS_LOOKUP_TIME: &str = "dns_lookup_time";
@@ -15,19 +15,19 @@ pub(super) const METRICS: &[Metric] = &[
         end: "last byte of the last resource; only if every resource succeeded",
         reads: &[Table::Connections],
         starts_with_dns_lookup: true,
-        ..duration("page_load_time", "Page load time", PAGE, |view| {
+        ..of_client(duration("page_load_time", "Page load time", PAGE, |view| {
             let is_whole = view.totals.all.requests == view.totals.requests_succeeded;
             since_start(view, view.totals.all.last_done_ns.filter(|_| is_whole))
-        })
+        }))
     },
     Metric {
         start: START,
         end: "headers of the document's response read",
         reads: &[Table::Connections],
         starts_with_dns_lookup: true,
-        ..duration("time_to_first_byte", "Time to first byte", PAGE, |view| {
+        ..of_client(duration("time_to_first_byte", "Time to first byte", PAGE, |view| {
             since_start(view, view.totals.document?.first_byte_ns)
-        })
+        }))
     },
     Metric {
         start: "DNS lookup begins",
@@ -43,10 +43,10 @@ pub(super) const METRICS: &[Metric] = &[
         start: "first connection opened",
         end: "this connection ready for requests",
         reads: &[Table::Connections],
-        ..duration("handshake_time", "Handshake time", PAGE, |view| {
+        ..of_client(duration("handshake_time", "Handshake time", PAGE, |view| {
             let first = view.first_connection()?;
             first.ready_ns?.checked_sub(first.opened_ns).map(float)
-        })
+        }))
     },
 ];
 

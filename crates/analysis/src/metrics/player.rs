@@ -3,7 +3,7 @@
 use model::number::float;
 use model::player::{PlayerEvent, PlayerEventKind};
 
-use super::{Better, Metric, PLAYER, Table, View, count, duration};
+use super::{Better, Metric, PLAYER, Table, View, count, duration, of_client};
 
 const READS: &[Table] = &[Table::Player];
 const FIRST_REQUEST: &str = "first segment requested";
@@ -15,10 +15,10 @@ pub(super) const METRICS: &[Metric] = &[
         start: FIRST_REQUEST,
         end: "playback begins",
         reads: READS,
-        ..duration("startup_time", "Start-up time", PLAYER, |view| {
+        ..of_client(duration("startup_time", "Start-up time", PLAYER, |view| {
             let playback = playback(view)?;
             playback.playing_ns?.checked_sub(playback.began_ns).map(float)
-        })
+        }))
     },
     Metric {
         better: Better::Lower,
@@ -26,10 +26,10 @@ pub(super) const METRICS: &[Metric] = &[
         start: FIRST_REQUEST,
         end: LAST_MEDIA,
         reads: READS,
-        ..count("stall_share", "Share of time stalled", PLAYER, |view| {
+        ..of_client(count("stall_share", "Share of time stalled", PLAYER, |view| {
             let playback = whole(view)?;
             Some(float(playback.stalled_ns) / playback.wall_ns()?)
-        })
+        }))
     },
     Metric {
         better: Better::Higher,
@@ -37,14 +37,14 @@ pub(super) const METRICS: &[Metric] = &[
         start: FIRST_REQUEST,
         end: LAST_MEDIA,
         reads: READS,
-        ..count("played_share", "Share of time played", PLAYER, played_share)
+        ..of_client(count("played_share", "Share of time played", PLAYER, played_share))
     },
     Metric {
         better: Better::Lower,
         start: "playback begins",
         end: LAST_MEDIA,
         reads: READS,
-        ..count("stalls", "Stalls", PLAYER, |view| whole(view).map(|playback| float(playback.stalls)))
+        ..of_client(count("stalls", "Stalls", PLAYER, |view| Some(float(whole(view)?.stalls))))
     },
     Metric {
         unit: "bit/s",
@@ -52,16 +52,16 @@ pub(super) const METRICS: &[Metric] = &[
         start: FIRST_SEGMENT,
         end: "last segment arrived; each segment has the weight of its duration",
         reads: READS,
-        ..count("mean_representation", "Mean representation", PLAYER, mean_representation)
+        ..of_client(count("mean_representation", "Mean representation", PLAYER, mean_representation))
     },
     Metric {
         better: Better::Lower,
         start: FIRST_SEGMENT,
         end: "last segment arrived; counts changes between consecutive segments",
         reads: READS,
-        ..count("representation_switches", "Representation switches", PLAYER, |view| {
+        ..of_client(count("representation_switches", "Representation switches", PLAYER, |view| {
             whole(view).map(|playback| float(playback.switches))
-        })
+        }))
     },
 ];
 
@@ -81,7 +81,7 @@ struct Playback {
 }
 
 impl Playback {
-    /// From the events of one client group, in the order of time.
+    /// From the events of one client, in the order of time.
     fn of<'a>(events: impl Iterator<Item = &'a PlayerEvent>) -> Option<Playback> {
         let mut playback: Option<Playback> = None;
         let (mut stalled_since, mut before) = (None, None);
@@ -116,10 +116,9 @@ impl Playback {
     }
 }
 
-/// The playback of a run. A run has at most one client group that plays a video.
+/// The playback of a client.
 fn playback(view: &View<'_>) -> Option<Playback> {
-    let own = |event: &&PlayerEvent| view.groups.first() == Some(&event.group);
-    Playback::of(view.record.player.iter().filter(own))
+    Playback::of(view.player.iter().copied())
 }
 
 /// The playback of a video that was played to its end.

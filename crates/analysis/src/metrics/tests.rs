@@ -27,6 +27,63 @@ fn every_metric_has_a_description() {
     assert!(find("speed").is_none());
 }
 
+/// The run again with `clients` clients: client `c` does everything `c` seconds later and takes `1 + c` times as
+/// long.
+fn with_clients(mut bench: Bench, clients: u32) -> Bench {
+    bench.plan.cells.iter_mut().for_each(|cell| cell.group.clients = clients);
+    for record in &mut bench.records {
+        let begin_ns = record.connections[0].opened_ns;
+        let (samples, connections) = (record.samples.clone(), record.connections.clone());
+        for client in 1..clients {
+            let later = |ns: u64| {
+                let since_ns = ns.saturating_sub(begin_ns) * u64::from(1 + client);
+                begin_ns + u64::from(client) * 1_000_000_000 + since_ns
+            };
+            record.samples.extend(samples.iter().map(|sample| model::Sample {
+                client,
+                request: sample.request + u64::from(client) * 1000,
+                intended_ns: later(sample.intended_ns),
+                sent_ns: sample.sent_ns.map(later),
+                first_byte_ns: sample.first_byte_ns.map(later),
+                done_ns: sample.done_ns.map(later),
+                ..sample.clone()
+            }));
+            record.connections.extend(connections.iter().map(|row| model::ConnectionRow {
+                client,
+                opened_ns: later(row.opened_ns),
+                ready_ns: row.ready_ns.map(later),
+                ..row.clone()
+            }));
+        }
+    }
+    bench
+}
+
+#[test]
+fn each_client_has_its_own_page_load() {
+    let run = first(&with_clients(Bench::page(&[Variant::H2]), 3));
+    let loads = &run.metrics["page_load_time"];
+    assert_eq!(loads.count(), 3);
+    let of = |share| loads.quantile(share).unwrap();
+    assert!(
+        (of(0.5) - 2.0 * 639_999_000.0).abs() < 1.0 && (of(1.0) - 3.0 * 639_999_000.0).abs() < 1.0,
+        "{loads:?}"
+    );
+    assert_eq!(run.metrics["handshake_time"].count(), 3);
+    assert_eq!(run.value("requests"), Some(9.0), "a number of the whole run");
+    // Goodputs of 1, 1/2 and 1/3: (11/6)² / (3 × 49/36).
+    let fairness = run.value("fairness").unwrap();
+    assert!((fairness - 121.0 / 147.0).abs() < 1e-6, "{fairness}");
+    assert_eq!(first(&Bench::page(&[Variant::H2])).value("fairness"), None);
+}
+
+#[test]
+fn work_is_compared_per_client() {
+    use crate::fixtures::passes;
+    passes("all_requested", &with_clients(Bench::page(&[Variant::H1s, Variant::H2]), 2));
+    passes("workloads_match", &with_clients(Bench::page(&[Variant::H1s, Variant::H2]), 2));
+}
+
 #[test]
 fn a_page_load_is_measured_between_its_events() {
     // Block 0 has no noise: opened at 1 µs, ready at 320 ms, ends at 480, 640 and 640 ms.

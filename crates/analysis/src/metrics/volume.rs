@@ -4,6 +4,7 @@ use model::number::{self, float};
 use model::record::LinkReport;
 
 use super::{ANY, Better, Metric, PAGE, RunValue, Table, View, bytes, count};
+use crate::view::Totals;
 
 pub(super) const METRICS: &[Metric] = &[
     Metric {
@@ -12,6 +13,13 @@ pub(super) const METRICS: &[Metric] = &[
             let reported: u64 = view.external().filter_map(|report| report.connections).sum();
             Some(number::count(view.connections().count()) + float(reported))
         })
+    },
+    Metric {
+        better: Better::Higher,
+        ceiling: Some(1.0),
+        start: "first request of each client intended",
+        end: "its last response done",
+        ..count("fairness", "Fairness between clients", ANY, fairness)
     },
     count("requests", "Requests", ANY, |view| Some(float(view.requests()))),
     bytes("request_header_raw_bytes", "Request headers before compression", PAGE, |view| {
@@ -43,6 +51,20 @@ pub(super) const METRICS: &[Metric] = &[
     entered("packets_up", "Packets on the wire, up", "1", |view| sum(view, |link| link.up.packets_in)),
     entered("packets_down", "Packets on the wire, down", "1", |view| sum(view, |link| link.down.packets_in)),
 ];
+
+/// Jain's index of the clients' goodput: 1 where all are equal, 1/n where one of n has all (Jain, Chiu and Hawe,
+/// *A quantitative measure of fairness and discrimination*, DEC-TR-301, 1984). `None` for a single client. A client
+/// without a success has a goodput of 0.
+fn fairness(view: &View<'_>) -> Option<f64> {
+    let goodput = |totals: &Totals| {
+        let (from, until) = (totals.all.first_intended_ns?, totals.all.last_done_ns?);
+        let period_ns = until.checked_sub(from).filter(|ns| *ns > 0)?;
+        Some(float(totals.ok_body_bytes) / float(period_ns))
+    };
+    let all: Vec<f64> = view.of_clients.iter().map(|totals| goodput(totals).unwrap_or(0.0)).collect();
+    let (sum, squares) = (all.iter().sum::<f64>(), all.iter().map(|value| value * value).sum::<f64>());
+    (all.len() > 1 && squares > 0.0).then(|| sum * sum / (number::count(all.len()) * squares))
+}
 
 /// What entered the links, of which less is better.
 const fn entered(name: &'static str, title: &'static str, unit: &'static str, value: RunValue) -> Metric {

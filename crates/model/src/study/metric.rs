@@ -29,6 +29,8 @@ pub struct MetricFacts {
 pub enum ValuesPerRun {
     /// One for each request.
     Requests,
+    /// One for each client.
+    Clients,
     /// One.
     One,
     /// One, which is a share of all requests of the run.
@@ -94,6 +96,18 @@ pub(super) fn check_statistic(
             "a run has one value of `{metric}`, so it has no {statistic}; write `median` or `mean`, or \
              compare a metric with a value for each request, such as `request_time`"
         ),
+        Some(ValuesPerRun::Clients) if statistic.tail_quantile().is_some() && clients == 1 => format!(
+            "a run has one value of `{metric}` for each client, so one client has no {statistic}; write `median` or \
+             `mean`, or more `clients`"
+        ),
+        Some(ValuesPerRun::Clients) => match statistic.least_values() {
+            least if u64::from(clients) < least => format!(
+                "workload `{}` has {clients} clients, and a {statistic} needs at least {least}; add clients, or \
+                 write a lower percentile",
+                named.name
+            ),
+            _ => return Ok(()),
+        },
         Some(ValuesPerRun::Requests) => {
             let (most, least) = (most_requests(&named.workload), statistic.least_values());
             match most.map(|most| most.saturating_mul(u64::from(clients))) {
