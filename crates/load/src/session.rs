@@ -33,7 +33,8 @@ pub(crate) struct Session {
     group: u16,
     expected_version: HttpVersion,
     open: Slots,
-    begun: u64,
+    /// The number of the next request.
+    next_request: u64,
     /// Requests beyond this number are summed up; their rows are not kept.
     most_rows: usize,
     pub(crate) tallies: Tallies,
@@ -85,7 +86,7 @@ impl Session {
             group,
             expected_version: assignment.target.variant.http(),
             open: Slots::default(),
-            begun: 0,
+            next_request: clients.first_row().into(),
             most_rows: options
                 .most_rows
                 .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX)),
@@ -324,8 +325,8 @@ impl Session {
     /// The row of a request that begins. Its `client` is the place until it ends, so that no event has to
     /// search for the client.
     fn row(&mut self, place: u32, due: Due) -> Sample {
-        let request = self.numbers.row_number(self.begun);
-        self.begun += 1;
+        let request = self.next_request;
+        self.next_request += u64::from(self.numbers.step);
         let mut sample = Sample {
             group: self.group,
             client: place,

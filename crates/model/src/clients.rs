@@ -58,11 +58,9 @@ impl Clients {
         self.first.wrapping_add(place.wrapping_mul(self.step))
     }
 
-    /// The number within the group of a row that is number `place` of this process.
-    #[inline]
-    pub fn row_number(&self, place: u64) -> u64 {
-        let process = self.first.checked_rem(self.step).unwrap_or(0);
-        place.wrapping_mul(u64::from(self.step)).wrapping_add(u64::from(process))
+    /// The number within the group of this process's first row; the others follow at distance `step`.
+    pub fn first_row(&self) -> u32 {
+        self.first.checked_rem(self.step).unwrap_or(0)
     }
 }
 
@@ -150,10 +148,11 @@ mod tests {
 
     #[test]
     fn rows_of_several_processes_have_different_numbers() {
-        let rows = |part: &Clients| [0, 1, 2].map(|place| part.row_number(place));
+        let rows = |part: &Clients| (part.first_row(), part.step);
         let numbers: Vec<_> = spread_of(300, 1, 2).iter().map(rows).collect();
-        assert_eq!(numbers, [[0, 2, 4], [1, 3, 5]]);
-        assert_eq!(rows(&Clients::ONE), [0, 1, 2]);
+        assert_eq!(numbers, [(0, 2), (1, 2)]);
+        let later = Clients { first: 5, step: 2, ..Clients::ONE };
+        assert_eq!((rows(&later), rows(&Clients::ONE)), ((1, 2), (0, 1)));
     }
 
     #[test]

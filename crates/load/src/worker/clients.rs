@@ -3,13 +3,15 @@
 //! A client acts only if one of its connections had an event or its time has come: it is *marked* then.
 //! Clients that have nothing to do cost nothing, however many there are.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use engine::Connection as _;
+use model::Assignment;
 use workload::{Beginning, NeverSent, RequestSource, Seeds};
 
 use super::Worker;
 use crate::client::{Client, ClientHost};
 use crate::host::Host;
+use crate::timers::Timers;
 
 /// Why a client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +24,82 @@ pub(super) enum ClientEnd {
     TimedOut,
 }
 
+/// The clients of a worker: which begin when, and which have something to do. Clients are known by their
+/// places among those of the process.
+pub(super) struct Roster {
+    /// When the group begins.
+    pub(super) begins_ns: u64,
+    /// When each client begins; those that would begin after the end are left out.
+    starts: Vec<u64>,
+    /// Clients that have begun; of these, those that are over; of these, those whose workload was done.
+    pub(super) begun: u32,
+    ended: u32,
+    pub(super) finished: u32,
+    /// Clients that have something to do, each once.
+    marked: Vec<u32>,
+    /// Room for the next round's.
+    spare_marked: Vec<u32>,
+    /// When clients must act without an event.
+    pub(super) timers: Timers,
+    /// How often a client acted.
+    dispatches: u64,
+}
+
+impl Roster {
+    /// The clients of an assignment whose group begins at `begins_ns`; none begins at `last_ns` or later.
+    ///
+    /// # Errors
+    /// The group does not have all of them.
+    pub(super) fn new(assignment: &Assignment, begins_ns: u64, last_ns: u64) -> Result<Roster> {
+        let clients = assignment.clients;
+        let seeds = Seeds::new(assignment.seed, assignment.group, 0);
+        let times_ns = clients.start.times_ns(clients.of, seeds.starts());
+        let mut starts = Vec::with_capacity(clients.count as usize);
+        for place in 0..clients.count {
+            let Some(time_ns) = times_ns.get(clients.number(place) as usize) else {
+                bail!("the assignment has clients beyond the {} of its group", clients.of);
+            };
+            let start_ns = begins_ns.saturating_add(*time_ns);
+            if start_ns == begins_ns || start_ns < last_ns {
+                starts.push(start_ns);
+            }
+        }
+        Ok(Roster {
+            begins_ns,
+            starts,
+            begun: 0,
+            ended: 0,
+            finished: 0,
+            marked: Vec::new(),
+            spare_marked: Vec::new(),
+            timers: Timers::default(),
+            dispatches: 0,
+        })
+    }
+
+    /// When the next client begins.
+    pub(super) fn next_beginning_ns(&self) -> Option<u64> {
+        self.starts.get(self.begun as usize).copied()
+    }
+
+    /// Whether every client is done, and no further one begins.
+    pub(super) fn are_done(&self) -> bool {
+        self.ended == self.begun && self.next_beginning_ns().is_none()
+    }
+}
+
 impl Worker<'_> {
     /// Begins the clients whose time has come.
     ///
     /// # Errors
     /// Settings of TLS cannot be used.
     pub(super) fn begin_clients(&mut self, now: u64) -> Result<()> {
-        while let Some(client_ns) = self.next_beginning_ns().filter(|client_ns| *client_ns <= now) {
-            let place = self.begun;
-            self.begun += 1;
+        while let Some(client_ns) = self.roster.next_beginning_ns().filter(|client_ns| *client_ns <= now) {
+            let place = self.roster.begun;
+            self.roster.begun += 1;
             let number = self.assignment.clients.number(place);
             let seeds = Seeds::new(self.assignment.seed, self.assignment.group, number);
-            let work = self.shared.begin(seeds, Beginning { group_ns: self.begins_ns, client_ns });
+            let work = self.shared.begin(seeds, Beginning { group_ns: self.roster.begins_ns, client_ns });
             let configs = match &self.separate {
                 Some(options) => Host::separate(&self.hosts, options)?,
                 None => Vec::new(),
@@ -46,43 +112,33 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// When the next client begins.
-    pub(super) fn next_beginning_ns(&self) -> Option<u64> {
-        self.starts.get(self.begun as usize).copied()
-    }
-
-    /// Whether every client is done, and no further one begins.
-    pub(super) fn are_done(&self) -> bool {
-        self.ended == self.begun && self.next_beginning_ns().is_none()
-    }
-
     /// A client has something to do.
     #[inline]
     pub(super) fn mark(&mut self, place: u32) {
         if let Some(client) = self.session.client(place)
             && !std::mem::replace(&mut client.is_marked, true)
         {
-            self.marked.push(place);
+            self.roster.marked.push(place);
         }
     }
 
     /// Lets every client act that is marked or whose time has come. What they cause meanwhile is for the next
     /// round.
     pub(super) fn dispatch(&mut self, now: u64) {
-        while let Some(place) = self.client_timers.pop(now) {
+        while let Some(place) = self.roster.timers.pop(now) {
             self.mark(u32::try_from(place).unwrap_or(u32::MAX));
         }
-        let mut acting = std::mem::take(&mut self.marked);
-        std::mem::swap(&mut self.marked, &mut self.spare_marked);
+        let mut acting = std::mem::take(&mut self.roster.marked);
+        std::mem::swap(&mut self.roster.marked, &mut self.roster.spare_marked);
         for place in acting.drain(..) {
             self.dispatch_client(place, now);
         }
-        self.spare_marked = acting;
+        self.roster.spare_marked = acting;
     }
 
     /// Gives a client's waiting requests to connections that can take them, and opens the wanted connections.
     fn dispatch_client(&mut self, place: u32, now: u64) {
-        self.dispatches += 1;
+        self.roster.dispatches += 1;
         let Some(client) = self.session.client(place) else { return };
         client.is_marked = false;
         if client.work.is_finished(now) {
@@ -100,7 +156,7 @@ impl Worker<'_> {
             return self.end_client(place, ClientEnd::Done);
         }
         let next_ns = client.next_ns(next_opening, now);
-        self.client_timers.set(place as usize, next_ns);
+        self.roster.timers.set(place as usize, next_ns);
     }
 
     /// Opens the connections that a client wants to a host: `at_once`, and further ones for what waits.
@@ -152,7 +208,7 @@ impl Worker<'_> {
 
     /// Ends all clients.
     pub(super) fn end_all(&mut self, end: ClientEnd) {
-        for place in 0..self.begun {
+        for place in 0..self.roster.begun {
             self.end_client(place, end);
         }
     }
@@ -163,8 +219,8 @@ impl Worker<'_> {
             return;
         };
         self.finished_ns = self.clock.now_ns();
-        self.ended += 1;
-        self.finished += u32::from(end == ClientEnd::Done);
+        self.roster.ended += 1;
+        self.roster.finished += u32::from(end == ClientEnd::Done);
         if end != ClientEnd::TimedOut {
             self.count_unfinished(&client);
         }
@@ -210,8 +266,6 @@ impl Worker<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use std::net::{SocketAddr, TcpListener};
     use std::sync::atomic::AtomicBool;
 
@@ -257,7 +311,7 @@ mod tests {
         assignment.options = options;
         let mut worker = Worker::new(&assignment).unwrap();
         worker.run(&AtomicBool::new(false)).unwrap();
-        (worker.dispatches, worker.begun)
+        (worker.roster.dispatches, worker.roster.begun)
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Worker<'_> {
         if self.session.is_paced {
             return;
         }
-        for client in 0..self.begun {
+        for client in 0..self.roster.begun {
             for host in 0..self.hosts.len() {
                 while self.session.waiting(client, host) > 0 {
                     let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use engine::Connection as _;
 use model::assignment::{Assignment, DnsLookup, Suspensions, WarmupCost};
 use model::player::PlayerEvent;
@@ -35,7 +35,7 @@ use crate::system::{self, Usage};
 use crate::timers::Timers;
 use crate::transport::READ_BYTES;
 use crate::wait;
-use clients::ClientEnd;
+use clients::{ClientEnd, Roster};
 use migration::{Migrations, WATCH_KEY};
 pub use report::Report;
 
@@ -92,25 +92,9 @@ pub(crate) struct Worker<'a> {
     separate: Option<engine::Options>,
     requests: Requests,
     shared: SharedWorkload,
-    /// When the group begins.
-    begins_ns: u64,
+    roster: Roster,
     /// When the group ends although its work is not done; [`u64::MAX`] without such an end.
     ends_ns: u64,
-    /// When each client begins, in the order of their places; those that would begin after the end are left
-    /// out.
-    starts: Vec<u64>,
-    /// Clients that have begun; of these, those that are over; of these, those whose workload was done.
-    begun: u32,
-    ended: u32,
-    finished: u32,
-    /// Clients that have something to do, each once.
-    marked: Vec<u32>,
-    /// Room for the next round's.
-    spare_marked: Vec<u32>,
-    /// When clients must act without an event, by place.
-    client_timers: Timers,
-    /// How often a client acted.
-    dispatches: u64,
     player: Vec<PlayerEvent>,
     pub(crate) policy: Connections,
     /// A connection is closed after this many requests.
@@ -118,7 +102,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) epoll: OwnedFd,
     pub(crate) conns: Vec<Option<Conn>>,
     pub(crate) free: Vec<usize>,
-    pub(crate) opened: u32,
+    /// The number of the next connection.
+    next_connection: u32,
     pub(crate) timers: Timers,
     pub(crate) session: Session,
     rows: Vec<ConnectionRow>,
@@ -151,64 +136,44 @@ impl<'a> Worker<'a> {
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
         // Slow steps come before the workload's time begins.
-        let clients = assignment.clients;
         let seeds = Seeds::new(assignment.seed, assignment.group, 0);
-        let shared = SharedWorkload::new(&assignment.workload, options, clients.count);
+        let shared = SharedWorkload::new(&assignment.workload, options, assignment.clients.count);
         // Every client's workload has the same paths, hosts and connections.
         let work = shared.begin(seeds, Beginning::at(0));
         let requests = Requests::new(assignment, &work.paths())?;
         let engine_options = engine_options(assignment, Logs::open(assignment, &clock)?);
         let hosts = Host::all(assignment, work.targets(), &engine_options)?;
-        let times_ns = clients.start.times_ns(clients.of, seeds.starts());
-        let of_process = |place| times_ns.get(clients.number(place) as usize).copied();
-        ensure!(
-            (0..clients.count).all(|place| of_process(place).is_some()),
-            "the assignment has clients beyond the {} of its group",
-            clients.of
-        );
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
         let buffer = vec![0; READ_BYTES];
         let session = Session::new(assignment, &work);
         wait::be_punctual();
-        let begins_ns = clock.now_ns().max(clients.begins_ns);
+        let begins_ns = clock.now_ns().max(assignment.clients.begins_ns);
         let ends_ns = assignment.ends_ns.filter(|ends_ns| *ends_ns <= assignment.deadline_ns);
         let ends_ns = ends_ns.unwrap_or(u64::MAX);
         let last_ns = shared.ends_ns(begins_ns).unwrap_or(u64::MAX).min(ends_ns);
+        let roster = Roster::new(assignment, begins_ns, last_ns)?;
         let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
             warmup_ns => begins_ns.saturating_add(warmup_ns),
         };
-        let starts = (0..clients.count)
-            .filter_map(of_process)
-            .map(|time_ns| begins_ns.saturating_add(time_ns))
-            .filter(|start_ns| *start_ns == begins_ns || *start_ns < last_ns)
-            .collect();
         Ok(Worker {
             assignment,
             clock,
             seed: seeds.own,
             hosts,
-            separate: (assignment.pins.resumption && clients.of > 1).then_some(engine_options),
+            separate: (assignment.pins.resumption && assignment.clients.of > 1).then_some(engine_options),
             requests,
             shared,
-            begins_ns,
+            roster,
             ends_ns,
-            starts,
-            begun: 0,
-            ended: 0,
-            finished: 0,
-            marked: Vec::new(),
-            spare_marked: Vec::new(),
-            client_timers: Timers::default(),
-            dispatches: 0,
             player: Vec::new(),
             policy: work.connections(limit),
             requests_each: options.connections.requests_each.unwrap_or(u64::MAX),
             epoll,
             conns: Vec::new(),
             free: Vec::new(),
-            opened: 0,
+            next_connection: assignment.clients.first_row(),
             timers: Timers::default(),
             session,
             rows: Vec::new(),
@@ -258,7 +223,7 @@ impl<'a> Worker<'a> {
             }
             self.begin_clients(now)?;
             self.dispatch(now);
-            if self.are_done() || self.session.stopped.is_some() {
+            if self.roster.are_done() || self.session.stopped.is_some() {
                 break ClientEnd::CutOff;
             }
             if let Some(live) = &self.session.live {
@@ -278,7 +243,7 @@ impl<'a> Worker<'a> {
                 break ClientEnd::CutOff;
             }
         };
-        self.finished_ns = self.finished_ns.max(self.begins_ns);
+        self.finished_ns = self.finished_ns.max(self.roster.begins_ns);
         self.end_all(end);
         Ok(())
     }
@@ -420,7 +385,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
         until = until.min(self.migrations.at_ns).min(self.ends_ns);
-        let times = [self.timers.next(), self.client_timers.next(), self.next_beginning_ns()];
+        let times = [self.timers.next(), self.roster.timers.next(), self.roster.next_beginning_ns()];
         for time in times.into_iter().flatten() {
             until = until.min(time);
         }

@@ -22,7 +22,7 @@ impl Worker<'_> {
         let quic = target.variant.is_quic();
         let remote = target.address;
         let clients = self.assignment.clients;
-        let number = u32::try_from(clients.row_number(self.opened.into())).unwrap_or(u32::MAX);
+        let number = self.next_connection;
         let options = &self.assignment.options.connections;
         let socket = match Socket::connect(remote, quic, options, &self.sources, number) {
             Ok(socket) => socket,
@@ -79,7 +79,7 @@ impl Worker<'_> {
             client.conns.push(key);
         }
         self.conns[key] = Some(conn);
-        self.opened += 1;
+        self.next_connection = number.wrapping_add(clients.step);
         if quic {
             self.connected(key, now);
         }

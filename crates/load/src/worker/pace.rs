@@ -19,12 +19,12 @@ impl Worker<'_> {
             return;
         }
         let now = self.clock.now_ns();
-        while let Some(key) = self.client_timers.pop(now) {
+        while let Some(key) = self.roster.timers.pop(now) {
             let place = u32::try_from(key).unwrap_or(u32::MAX);
             let Some(client) = self.session.client(place) else { continue };
             client.work.handle_time(now);
             let next_ns = client.work.next_ns().filter(|next_ns| *next_ns > now);
-            self.client_timers.set(key, next_ns);
+            self.roster.timers.set(key, next_ns);
             (0..self.hosts.len()).for_each(|host| self.hand_out(place, host));
             self.mark(place);
         }
