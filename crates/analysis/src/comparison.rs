@@ -62,14 +62,16 @@ pub struct CellRuns<'a> {
     pub runs: &'a [&'a RunSummary],
 }
 
-/// The cell with the baseline's level and otherwise equal levels; `None` for the baseline's own cells.
+/// The cell with the baseline's level and otherwise equal levels; `None` for the baseline's own cells and for
+/// client groups that only run beside others.
 pub fn baseline_of<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
     let factor = plan.baseline.factor.as_str();
-    if cell.level(factor)? == plan.baseline.value {
+    if cell.level(factor)? == plan.baseline.value || cell.group.is_background {
         return None;
     }
     plan.cells.iter().find(|candidate| {
-        candidate.level(factor) == Some(plan.baseline.value.as_str())
+        !candidate.group.is_background
+            && candidate.level(factor) == Some(plan.baseline.value.as_str())
             && candidate.levels.len() == cell.levels.len()
             && cell.levels.iter().all(|l| l.factor == factor || candidate.level(&l.factor) == Some(&l.value))
     })

@@ -15,6 +15,7 @@ mod discovery;
 mod docs;
 mod external;
 mod generator;
+mod groups;
 mod handover;
 mod interrupted;
 mod lab;

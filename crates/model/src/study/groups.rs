@@ -6,10 +6,9 @@ use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::keys;
 use crate::named::unknown;
-use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, PlannedTopology, circle_of_ends};
+use crate::plan::{Cell, ClientGroup, GroupEnd, PlannedTopology, circle_of_ends};
 use crate::reader::{Form, Key, Placed, Table};
 use crate::start::Start;
-use crate::topology::Topology;
 use crate::units;
 
 pub(super) const GROUP_KEYS: &[Key] = keys! {
@@ -135,27 +134,8 @@ impl GroupEntry {
     }
 
     /// The node of its clients.
-    ///
-    /// # Errors
-    /// The topology has no such host.
-    pub(super) fn node(&self, topology: &PlannedTopology) -> Result<String, InputError> {
-        let Some(node) = &self.node else { return Ok(topology.client.clone()) };
-        if topology.name == DIRECT && node.value != topology.client {
-            return Err(node.error(format!(
-                "`node`: the topology `{DIRECT}` has the clients in one node, `{}`; remove the key",
-                topology.client
-            )));
-        }
-        let pair;
-        let built = match topology.built.first() {
-            Some(built) => built,
-            None => {
-                pair = Topology::pair(&crate::network::Network::default());
-                &pair
-            }
-        };
-        built.host(&node.value).map_err(|problem| node.error(format!("`node`: {problem}")))?;
-        Ok(node.value.clone())
+    pub(super) fn node(&self, topology: &PlannedTopology) -> String {
+        self.node.as_ref().map_or_else(|| topology.client.clone(), |node| node.value.clone())
     }
 
     /// An error about its node.
@@ -401,6 +381,24 @@ mod tests {
     }
 
     #[test]
+    fn servers_can_be_in_different_nodes() {
+        let groups =
+            TWO.replace("'h1s'\n", "'h1s'\nserver = 'web'\n").replace("'h2'\n", "'h2'\nserver = 'video'\n");
+        let servers = "[server.web]\nuse = 'origin'\nnode = 'web-server'\n\
+                       [server.video]\nuse = 'origin'\nnode = 'video-server'\n";
+        let text = with_groups(&format!("{groups}{servers}"))
+            .replace("server = [\"origin\"]\n", "")
+            .replace("runs = 2", "runs = 2\ntopology = { name = 'campus', server = 'web-server' }")
+            .replace("[\"lan\"]", "[\"own\"]");
+        let plan = parse(&text).unwrap();
+        let nodes: Vec<&str> = plan.chains_of_run(0).into_iter().map(|chain| chain.node.as_str()).collect();
+        assert_eq!(nodes, ["web-server", "video-server"]);
+        assert_eq!(plan.network_of(&plan.cells[1]).name, "own, to video-server");
+        let wrong = parse(&text.replace("node = 'video-server'", "node = 'router'")).unwrap_err();
+        assert!(wrong.contains("`node`: `router` is not a host"), "{wrong}");
+    }
+
+    #[test]
     fn a_background_group_may_differ_from_the_matrix() {
         let text = format!(
             "{}[[group]]\nname = 'measured'\n[[group]]\nname = 'bulk'\nbackground = true\nvariant = 'h2'\n\
@@ -439,7 +437,7 @@ mod tests {
             (TWO.replace("'h2'\n", "'h2'\nclients = 0\n"), "`clients` is 0"),
             (TWO.replace("'h2'\n", "'h2'\nstart = 'soon'\n"), "`start`: found `soon`; write `together`"),
             (TWO.replace("'h2'\n", "'h2'\nstart = {}\n"), "`start` is empty"),
-            (TWO.replace("'h2'\n", "'h2'\nstart = { ramp = '0s' }\n"), "`ramp`: 0s is too low"),
+            (TWO.replace("'h2'\n", "'h2'\nstart = { ramp = '0s' }\n"), "`ramp`: 0 is too short"),
             (TWO.replace("'h2'\n", "'h2'\nstart = { ramp = '1s', evenly = '1s' }\n"), "several periods"),
             (TWO.replace("'h2'\n", "'h2'\nclient = 'wrk'\n"), "`end`: `wrk` ends when it is done"),
             (

@@ -1,7 +1,7 @@
 //! Resolves a study into a plan: looks up names, refuses contradictions, multiplies the matrix out.
 
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
-use super::groups::{self, GroupEntry};
+use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
 use super::{Factor, Library, Study, claims, clients, dns, links, metric, published, topology};
@@ -51,8 +51,9 @@ pub(super) struct ClientsOf {
 struct Role {
     node: String,
     end: GroupEnd,
-    /// For each level of `network`, the index of the route from this group's node.
-    routes: Vec<usize>,
+    /// For each server that the group can use, by its index, and for each level of `network`: the index of the
+    /// route from this group's node to the server's.
+    routes: Vec<Vec<usize>>,
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
@@ -63,9 +64,14 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
     let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
-    let groups = resolve_groups(study, &mut topology, &mut networks)?;
+    let groups = resolve_groups(study, &servers, &mut topology, &mut networks)?;
     let nodes: Vec<&str> = groups.iter().map(|role| role.node.as_str()).collect();
     let dns_rtt_ns = dns::resolve(study, &topology, &networks, &nodes)?;
+    if let (Some(_), Some(node)) = (dns_rtt_ns, servers.iter().find_map(|server| server.node.as_ref())) {
+        let problem =
+            "`node` excludes `dns`, because the name of all servers has one address; remove one of them";
+        return Err(node.error(problem));
+    }
     clients::check_names(study, library)?;
     let matrix = Matrix {
         dns_rtt_ns,
@@ -275,51 +281,70 @@ fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     })
 }
 
-/// The groups with their nodes. A node other than the topology's client has its own routes, which are added to
-/// the networks.
+/// The groups with their nodes. Nodes other than the topology's client and server have their own routes, which are
+/// added to the networks.
 fn resolve_groups(
     study: &Study,
+    servers: &[ServerLevel],
     topology: &mut PlannedTopology,
     networks: &mut Vec<Network>,
 ) -> Result<Vec<Role>, InputError> {
     let count = networks.len();
-    let mut known: Vec<(String, Vec<usize>)> = vec![(topology.client.clone(), (0..count).collect())];
-    let ends = study.resolve_ends()?;
-    let mut roles = Vec::with_capacity(ends.len());
-    for (group, end) in study.groups.iter().zip(ends) {
-        let node = group.node(topology)?;
-        let routes = match known.iter().find(|(known, _)| *known == node) {
-            Some((_, routes)) => routes.clone(),
-            None => {
-                let routes = add_routes(group, &node, count, topology, networks)?;
-                known.push((node.clone(), routes.clone()));
-                routes
-            }
-        };
+    let ends = [topology.client.clone(), topology.server.clone()];
+    let mut known: Vec<([String; 2], Vec<usize>)> = vec![(ends, (0..count).collect())];
+    let mut roles = Vec::with_capacity(study.groups.len());
+    for (group, end) in study.groups.iter().zip(study.resolve_ends()?) {
+        let node = group.node(topology);
+        let mut routes = Vec::with_capacity(servers.len());
+        for server in servers {
+            let server_node = server.node.as_ref().map_or(&topology.server, |node| &node.value);
+            let ends = [node.clone(), server_node.clone()];
+            routes.push(match known.iter().find(|(known, _)| *known == ends) {
+                Some((_, routes)) => routes.clone(),
+                None => {
+                    let place = |problem: &str| match &server.node {
+                        Some(server) => server.error(format!("`node`: {problem}")),
+                        None => group.node_error(problem),
+                    };
+                    let routes =
+                        add_routes(&ends, count, topology, networks).map_err(|problem| place(&problem))?;
+                    known.push((ends, routes.clone()));
+                    routes
+                }
+            });
+        }
         roles.push(Role { node, end, routes });
     }
     Ok(roles)
 }
 
-/// Adds the routes from another node than the topology's client to its server, one for each level of
-/// `network`.
+/// Adds the routes between two nodes, one for each level of `network`.
+///
+/// # Errors
+/// A node is not a host, or packets find no route.
 fn add_routes(
-    group: &GroupEntry,
-    node: &str,
+    [client, server]: &[String; 2],
     levels: usize,
     topology: &mut PlannedTopology,
     networks: &mut Vec<Network>,
-) -> Result<Vec<usize>, InputError> {
+) -> Result<Vec<usize>, String> {
+    if topology.name == DIRECT {
+        return Err(format!("the topology `{DIRECT}` has one client and one server; remove the key"));
+    }
+    let (is_other_client, is_other_server) = (*client != topology.client, *server != topology.server);
     let mut routes = Vec::with_capacity(levels);
+    // Networks and topologies have the same indices.
+    for level in topology.built.len()..levels {
+        topology.built.push(Topology::pair(&networks[level]));
+    }
     for level in 0..levels {
-        let mut built = match topology.built.get(level) {
-            Some(built) => built.clone(),
-            None => Topology::pair(&networks[level]),
-        };
-        let chosen = built.host(node).and_then(|client| built.choose(client, built.server));
-        chosen.map_err(|problem| group.node_error(&problem))?;
+        let mut built = topology.built[level].clone();
+        let (client_node, server_node) = (built.host(client)?, built.host(server)?);
+        built.choose(client_node, server_node)?;
+        let from = if is_other_client { format!(", from {client}") } else { String::new() };
+        let to = if is_other_server { format!(", to {server}") } else { String::new() };
         routes.push(networks.len());
-        networks.push(built.route_network(&format!("{}, from {node}", networks[level].name)));
+        networks.push(built.route_network(&format!("{}{from}{to}", networks[level].name)));
         topology.built.push(built);
     }
     Ok(routes)
@@ -369,13 +394,13 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         factor: factor.kind.name().to_owned(),
         value: factor.levels.value[index].value.clone(),
     });
-    let network = role.routes[index_of(FactorKind::Network)];
+    let network = role.routes[index_of(FactorKind::Server)][index_of(FactorKind::Network)];
     let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
     let ClientsOf { named, clients, start } = &matrix.workloads[workload];
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
-    chain.node.clone_from(&matrix.topology.server);
+    chain.node.clone_from(server.node.as_ref().map_or(&matrix.topology.server, |node| &node.value));
     if let Some(back) = &mut chain.back {
         back.node = matrix.topology.back.clone().unwrap_or_default();
     }

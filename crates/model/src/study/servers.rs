@@ -20,6 +20,8 @@ pub(super) const SERVER_KEYS: &[Key] = keys! {
         "Settings of its tunables; `h123 servers show nginx` lists them.";
     "hold", "table", "the study's", r#"{ congestion_control = "bbr" }"#,
         "The keys of [`[hold]`](#hold) that differ for this server.";
+    "node", "text", "the topology's `server`", r#""video-server""#,
+        "Its node, a host that packets from the clients reach.";
     "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy.";
 };
 pub(super) const BACK_KEYS: &[Key] = keys! {
@@ -36,6 +38,7 @@ pub(super) struct ServerEntry {
     set: Vec<NamedSetting>,
     /// The study's with what is held for this server alone.
     pub(super) hold: Option<Hold>,
+    node: Option<Placed<String>>,
     back: Option<BackEntry>,
 }
 
@@ -55,6 +58,8 @@ type NamedSetting = (Placed<String>, Placed<Setting>);
 pub(super) struct ServerLevel {
     pub(super) name: String,
     pub(super) chain: ServerChain,
+    /// The node of the front server, where the study chooses it.
+    pub(super) node: Option<Placed<String>>,
     /// Where they differ from the study's.
     pub(super) pins: Option<Pins>,
 }
@@ -69,7 +74,8 @@ fn read_entry(name: Placed<String>, table: &Table<'_>, hold: &Hold) -> Result<Se
     let server = table.string("use")?.unwrap_or_else(|| name.clone());
     let own = table.table("hold")?.map(|own| hold::read_onto(own, hold)).transpose()?;
     let back = table.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?;
-    Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, back })
+    let node = table.string("node")?;
+    Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, node, back })
 }
 
 fn read_back(table: &Table<'_>) -> Result<BackEntry, InputError> {
@@ -129,7 +135,7 @@ fn plain(level: &Placed<String>, library: &impl Library) -> Result<ServerLevel, 
     }
     let chain =
         ServerChain { node: String::new(), server: level.value.clone(), set: Settings::new(), back: None };
-    Ok(ServerLevel { name: level.value.clone(), chain, pins: None })
+    Ok(ServerLevel { name: level.value.clone(), chain, node: None, pins: None })
 }
 
 fn resolve_entry(
@@ -151,7 +157,7 @@ fn resolve_entry(
         back,
     };
     let pins = entry.hold.as_ref().map(|hold| hold.pins.clone()).filter(|pins| *pins != study.hold.pins);
-    Ok(ServerLevel { name: entry.name.value.clone(), chain, pins })
+    Ok(ServerLevel { name: entry.name.value.clone(), chain, node: entry.node.clone(), pins })
 }
 
 fn facts(server: &Placed<String>, library: &impl Library) -> Result<ServerFacts, InputError> {
