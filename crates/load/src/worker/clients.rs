@@ -13,6 +13,9 @@ use crate::client::{Client, ClientHost};
 use crate::host::Host;
 use crate::timers::Timers;
 
+/// At most this many clients begin before sockets are handled: those that began wait for their handshakes.
+const CLIENTS_PER_ROUND: usize = 64;
+
 /// Why a client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientEnd {
@@ -89,12 +92,14 @@ impl Roster {
 }
 
 impl Worker<'_> {
-    /// Begins the clients whose time has come.
+    /// Begins the clients whose time has come; if they are many, the rest of them in the next round.
     ///
     /// # Errors
     /// Settings of TLS cannot be used.
     pub(super) fn begin_clients(&mut self, now: u64) -> Result<()> {
-        while let Some(client_ns) = self.roster.next_beginning_ns().filter(|client_ns| *client_ns <= now) {
+        for _ in 0..CLIENTS_PER_ROUND {
+            let client_ns = self.roster.next_beginning_ns().filter(|client_ns| *client_ns <= now);
+            let Some(client_ns) = client_ns else { break };
             let place = self.roster.begun;
             self.roster.begun += 1;
             let number = self.assignment.clients.number(place);
