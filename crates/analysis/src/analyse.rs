@@ -233,6 +233,18 @@ mod tests {
     use crate::summary::Verdict;
 
     #[test]
+    fn a_cell_without_its_baseline_has_values_but_no_comparison() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
+        for (cell, loss) in bench.plan.cells.iter_mut().zip(["0%", "0%", "1%"]) {
+            cell.levels.push(model::plan::Level { factor: "network.loss".into(), value: loss.into() });
+        }
+        let summary = bench.summary();
+        assert!(summary.cells[2].metrics.contains_key("page_load_time"));
+        assert!(summary.comparisons.iter().any(|comparison| comparison.cell == 1 && comparison.primary));
+        assert!(summary.comparisons.iter().all(|comparison| comparison.cell == 1));
+    }
+
+    #[test]
     fn every_cell_and_run_is_accounted_for() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
         bench.records.retain(|record| record.cell != 2);

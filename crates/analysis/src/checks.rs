@@ -14,6 +14,7 @@ use crate::summary::{CellSummary, CheckOutcome, CheckResult, ClaimResult};
 use crate::table::Table;
 
 mod all_requested;
+mod arms_match;
 mod body_content;
 mod body_length;
 mod calibration;
@@ -81,7 +82,7 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, pins_match, ends_match, connections, pushes, events_match, clock,
+    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match, connections, pushes, events_match, clock,
     tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
     missing_tables, failed_runs, runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift,
     steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,

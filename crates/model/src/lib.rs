@@ -17,6 +17,7 @@
 //! Pure: no clock, socket, file, thread or randomness. Input passes two stages: *as written* (the content of
 //! the TOML file) and *resolved* (the input of everything else). A resolved value cannot be inconsistent.
 
+pub mod arm;
 pub mod assignment;
 pub mod backend;
 pub mod buffers;
@@ -39,6 +40,7 @@ pub mod plan;
 pub mod plan_text;
 pub mod player;
 pub mod predict;
+pub mod quantity;
 pub mod reader;
 pub mod record;
 pub mod request_path;

@@ -461,6 +461,16 @@ impl Network {
         resolve::resolve(name, &written::read(source)?, trace)
     }
 
+    /// As [`Network::parse_with`], from the file's document with changes.
+    pub(crate) fn of_document(
+        name: &str,
+        source: Source<'_>,
+        document: &toml::de::DeTable<'_>,
+        trace: &dyn Fn(&str) -> Result<DataFile, String>,
+    ) -> Result<Network, InputError> {
+        resolve::resolve(name, &written::read_document(source, document)?, trace)
+    }
+
     /// Resolves a network in a table of another file.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arm::Arm;
 use crate::backend::Backend;
 use crate::claim::Claim;
 use crate::external::OWN_CLIENT;
@@ -80,6 +81,9 @@ pub struct Plan {
     /// Published values for the same question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// The arms, if they are a factor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<Arm>,
     /// Sampling rate of the monitor.
     #[serde(default)]
     pub monitor: MonitorRate,
@@ -346,7 +350,7 @@ impl Cell {
 
     /// A name such as `h2 · origin · lan · small`.
     pub fn label(&self) -> String {
-        self.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" · ")
+        self.levels.iter().map(Level::label).collect::<Vec<_>>().join(" · ")
     }
 }
 

@@ -1,20 +1,27 @@
 //! A plan as text of at most 80 columns: the output of `h123 plan`.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
+use crate::arm::ARM;
+use crate::external::OWN_CLIENT;
+use crate::level::is_sweep;
 use crate::monitor::MonitorRate;
 use crate::network;
 use crate::pins::{Pins, TlsVersion};
-use crate::plan::{Cell, Plan};
+use crate::plan::{Cell, Level, Plan};
 use crate::units::{format_bytes, format_expected, format_ns, three_digits};
 use crate::variant::Variant;
 
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 10;
+/// Factors with longer names are paths of sweeps.
+const MOST_LABEL_WIDTH: usize = 36;
 const NAME_WIDTH: usize = 20;
 /// Further cells and blocks are only counted.
 const MOST_CELLS_SHOWN: usize = 40;
 const MOST_BLOCKS_SHOWN: usize = 10;
+const MOST_LEVELS_SHOWN: usize = 40;
 
 /// The plan as text: question, matrix, cells, order, fixed settings, expected duration.
 pub fn plan_text(plan: &Plan) -> String {
@@ -63,29 +70,91 @@ fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {
         plan.cells.first().map_or(Vec::new(), |cell| cell.levels.iter().map(|l| l.factor.as_str()).collect());
     let levels: Vec<Vec<&str>> = factors.iter().map(|factor| levels_of(plan, factor)).collect();
     let sizes: Vec<String> = levels.iter().map(|levels| levels.len().to_string()).collect();
-    writeln!(out, "\nMatrix: {} = {}", sizes.join(" × "), count(plan.cells.len(), "cell"))?;
+    let product: usize = levels.iter().map(Vec::len).product();
+    let left_out = product.saturating_sub(plan.cells.len());
+    let without = if left_out > 0 { format!(" − {left_out} left out") } else { String::new() };
+    writeln!(out, "\nMatrix: {}{without} = {}", sizes.join(" × "), count(plan.cells.len(), "cell"))?;
+    let longest = factors.iter().map(|factor| factor.chars().count() + 2).max().unwrap_or(0);
+    let width = longest.clamp(LABEL_WIDTH, MOST_LABEL_WIDTH);
     for (factor, levels) in factors.iter().zip(levels) {
         match *factor {
             "network" => {
-                let about = |name: &str| plan.networks.iter().find(|n| n.name == name).map(network::describe);
-                write_described(out, factor, &levels, about)?;
+                write_described(out, (factor, width), &levels, |name| {
+                    described(plan, factor, name, |cell| network::describe(plan.network_of(cell)))
+                })?;
             }
             "workload" => {
-                let about = |name: &str| {
-                    plan.workloads.iter().find(|w| w.name == name).map(|w| w.workload.describe())
-                };
-                write_described(out, factor, &levels, about)?;
+                write_described(out, (factor, width), &levels, |name| {
+                    described(plan, factor, name, |cell| describe_workload(plan, cell))
+                })?;
             }
-            _ => wrap(out, 2, 2 + LABEL_WIDTH, factor, levels.into_iter(), ", ")?,
+            ARM => {
+                write_described(out, (factor, width), &levels, |name| {
+                    let found = plan.cells.iter().find(|cell| cell.level(factor) == Some(name))?;
+                    Some(describe_arm(plan, found, name))
+                })?;
+            }
+            _ => {
+                let more = levels.len().saturating_sub(MOST_LEVELS_SHOWN);
+                let more = (more > 0).then(|| format!("… and {more} more"));
+                let shown = levels.into_iter().take(MOST_LEVELS_SHOWN).chain(more.as_deref());
+                wrap(out, 2, 2 + width, factor, shown, ", ")?;
+            }
         }
     }
     Ok(())
 }
 
+/// What a level stands for; of the first cell, where a sweep or an arm changes it.
+fn described(plan: &Plan, factor: &str, level: &str, describe: impl Fn(&Cell) -> String) -> Option<String> {
+    let cells = plan.cells.iter().filter(|cell| cell.level(factor) == Some(level));
+    let all: BTreeSet<(usize, usize)> = cells
+        .clone()
+        .map(|cell| match factor {
+            "network" => (cell.network, 0),
+            _ => (0, cell.group.workload),
+        })
+        .collect();
+    let first = describe(cells.clone().next()?);
+    Some(if all.len() > 1 { format!("{first}; the first of {}", all.len()) } else { first })
+}
+
+fn describe_workload(plan: &Plan, cell: &Cell) -> String {
+    plan.workload_of(&cell.group).workload.describe()
+}
+
+/// The levels that an arm bundles, and its declared differences.
+fn describe_arm(plan: &Plan, cell: &Cell, name: &str) -> String {
+    let mut parts = Vec::new();
+    let group = &cell.group;
+    if cell.level("variant").is_none() {
+        parts.push(group.variant.to_string());
+    }
+    if cell.level("server").is_none() {
+        parts.push(cell.chain.describe());
+    }
+    if cell.level("client").is_none() && group.client != OWN_CLIENT {
+        parts.push(group.client.clone());
+    }
+    if cell.level("network").is_none() {
+        parts.push(plan.network_of(cell).name.clone());
+    }
+    if cell.level("workload").is_none() {
+        parts.push(format!("{} ({})", plan.workload_of(group).name, describe_workload(plan, cell)));
+    }
+    let arm = plan.arms.iter().find(|arm| arm.name == name);
+    let differs: Vec<&str> =
+        arm.into_iter().flat_map(|arm| &arm.differs).map(|difference| difference.name()).collect();
+    if !differs.is_empty() {
+        parts.push(format!("may differ in {}", differs.join(" and ")));
+    }
+    parts.join("; ")
+}
+
 /// One line for each level, with its description.
 fn write_described(
     out: &mut String,
-    factor: &str,
+    (factor, label_width): (&str, usize),
     levels: &[&str],
     about: impl Fn(&str) -> Option<String>,
 ) -> fmt::Result {
@@ -93,8 +162,8 @@ fn write_described(
     for (index, level) in levels.iter().enumerate() {
         let label = if index == 0 { factor } else { "" };
         let about = about(level).unwrap_or_default();
-        let indent = 2 + LABEL_WIDTH + width + 2;
-        let head = format!("{label:<LABEL_WIDTH$}{level:<width$}");
+        let indent = 2 + label_width + width + 2;
+        let head = format!("{label:<label_width$}{level:<width$}");
         wrap(out, 2, indent, &head, about.split(' '), " ")?;
     }
     Ok(())
@@ -159,12 +228,18 @@ fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
 fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
     let mut lines = Vec::new();
     for name in &plan.servers {
-        let Some(cell) = plan.cells.iter().find(|cell| cell.level("server") == Some(name)) else { continue };
+        let cells = || plan.cells.iter().filter(|cell| cell.level("server") == Some(name));
+        let Some(cell) = cells().next() else { continue };
         let held = pin_lines(plan, &plan.pins);
-        let own = pin_lines(plan, plan.pins_of(cell)).into_iter().filter(|line| !held.contains(line));
+        // Pins that differ between its cells are those of an arm or a sweep.
+        let is_own = cells().all(|other| other.pins == cell.pins);
+        let own = pin_lines(plan, plan.pins_of(cell)).into_iter();
+        let own = own.filter(|line| is_own && !held.contains(line));
         let own = own.map(|(name, value)| format!("{name}: {value}"));
         let words = Some(cell.chain.describe()).filter(|words| words != name);
-        let parts: Vec<String> = words.into_iter().chain(own).collect();
+        let is_swept = cells().any(|other| other.chain != cell.chain);
+        let swept = is_swept.then(|| "the first of several".to_owned());
+        let parts: Vec<String> = words.into_iter().chain(own).chain(swept).collect();
         if !parts.is_empty() {
             lines.push((name, parts.join("; ")));
         }
@@ -179,11 +254,41 @@ fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
 }
 
 fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
-    writeln!(out, "\nFixed in every cell")?;
-    for (name, value) in pin_lines(plan, &plan.pins) {
+    let varying = varying_pins(plan);
+    writeln!(
+        out,
+        "\nFixed in every cell{}",
+        if varying.is_empty() { "" } else { ", unless stated otherwise" }
+    )?;
+    for (name, mut value) in pin_lines(plan, &plan.pins) {
+        for (_, other) in varying.iter().filter(|(other, _)| *other == name) {
+            write!(value, "; or {other}")?;
+        }
         wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
     }
     Ok(())
+}
+
+/// What arms and sweeps change of the pins. The pins of single servers are stated with the servers.
+fn varying_pins(plan: &Plan) -> Vec<(&'static str, String)> {
+    let is_of_point =
+        |level: &Level| level.factor == ARM || (is_sweep(&level.factor) && level.factor.contains("hold."));
+    let is_varied = plan.cells.first().is_some_and(|cell| cell.levels.iter().any(is_of_point));
+    let held = pin_lines(plan, &plan.pins);
+    let mut seen: Vec<&Pins> = Vec::new();
+    let mut lines = Vec::new();
+    for pins in plan.cells.iter().filter_map(|cell| cell.pins.as_ref()).filter(|_| is_varied) {
+        if seen.contains(&pins) {
+            continue;
+        }
+        seen.push(pins);
+        for line in pin_lines(plan, pins) {
+            if !held.contains(&line) && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }
 
 /// Those of the pins that mean something to the plan's variants.

@@ -3,6 +3,7 @@
 //! A table's keys are declared once, as a list of [`Key`]s. Errors take the known names and the example from
 //! there, and so does the documentation.
 
+pub(crate) mod document;
 mod key;
 mod placed;
 
@@ -15,6 +16,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{InputError, Place, Source};
 use crate::named::{Named, unknown};
 use crate::units;
+
+use document::scalar;
 
 pub use key::{Key, TableKeys};
 pub use placed::{Form, Placed, PlacedStrings, StringEntry};
@@ -71,8 +74,18 @@ impl<'a> Table<'a> {
         title: &str,
         keys: impl IntoIterator<Item = &'static Key>,
     ) -> Result<Table<'a>, InputError> {
+        Table::whole(source, entries, title).with_keys(keys)
+    }
+
+    /// The root table of a file, of which only some keys are read.
+    pub(crate) fn whole(source: Source<'a>, entries: &'a DeTable<'a>, title: &str) -> Table<'a> {
         let place = source.place(0);
-        Table { source, title: title.to_owned(), place, entries, keys: Vec::new() }.with_keys(keys)
+        Table { source, title: title.to_owned(), place, entries, keys: Vec::new() }
+    }
+
+    /// The place of a key.
+    pub(crate) fn place_of(&self, key: &str) -> Option<Place> {
+        self.keys().find(|known| known.value == key).map(|known| known.place)
     }
 
     /// The same table with these keys and no others.
@@ -350,12 +363,15 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Every key of the table with its string, in the order of the file.
+    /// Every key of the table with its value, in the order of the file; numbers and booleans as text.
     ///
     /// # Errors
-    /// A value is no string.
-    pub fn string_entries(&self) -> Result<Vec<StringEntry>, InputError> {
-        let entry = |key: Placed<String>| Ok(self.string(&key.value)?.map(|value| (key, value)));
+    /// A value is a date, a list or a table.
+    pub(crate) fn level_entries(&self) -> Result<Vec<StringEntry>, InputError> {
+        let entry = |key: Placed<String>| {
+            let value = self.value(&key.value, "a string", |value| Some(scalar(value)?.0))?;
+            Ok(value.map(|value| (key, value)))
+        };
         self.keys().filter_map(|key| entry(key).transpose()).collect()
     }
 

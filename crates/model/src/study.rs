@@ -1,9 +1,11 @@
 //! A study: a question written down as a TOML file, and its resolution into a [`Plan`].
 //!
-//! Two stages. [`Study::read`] takes the file *as written*: every key known, every type right, every unit
-//! readable, every value with its place. [`Study::resolve`] looks up names, refuses contradictions and
-//! multiplies the matrix out. Both stop at the first error, which names its place, what is wrong and what to
-//! write instead.
+//! Two stages. [`written`] takes the file *as written*: every key known, every type right, every unit
+//! readable, every value with its place. [`resolve`] looks up names, refuses contradictions and multiplies
+//! the matrix out. Both stop at the first error, which names its place, what is wrong and what to write
+//! instead. [`points`] does both for every arm and every level of a sweep.
+
+use std::rc::Rc;
 
 use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
@@ -15,27 +17,34 @@ use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
+mod arms;
 mod claims;
 mod clients;
 mod dns;
+mod except;
 mod factors;
 mod groups;
 mod hold;
+mod join;
 mod links;
 mod loops;
 mod metric;
 mod overrides;
 mod player;
+mod points;
 mod published;
+mod ranges;
 mod repetition;
 mod resolve;
 mod servers;
 mod start;
+mod sweeps;
 #[cfg(test)]
 pub(crate) mod tests;
 mod topology;
 mod written;
 
+use factors::DeclaredFactor;
 use written::{Baseline, NamedEntry};
 
 pub use factors::FactorKind;
@@ -59,6 +68,8 @@ pub struct Study {
     monitor: MonitorRate,
     topology: Option<topology::TopologyEntry>,
     matrix: Placed<Vec<Factor>>,
+    /// All factors of the matrix: those of `matrix`, arms and sweeps.
+    factors: Rc<[DeclaredFactor]>,
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
     servers: Vec<servers::ServerEntry>,
@@ -66,6 +77,8 @@ pub struct Study {
     groups: Vec<groups::GroupEntry>,
     /// The networks that the matrix describes itself.
     networks: Vec<crate::network::InlineNetwork>,
+    /// What sweeps change in the networks of the matrix.
+    network_keys: Vec<sweeps::NetworkKey>,
     hold: hold::Hold,
     server_time: bool,
     warm: Option<ServerWarmUp>,
@@ -139,26 +152,18 @@ pub trait Library {
 }
 
 impl Study {
-    /// Reads a study with the command line's overrides and resolves it.
+    /// Reads a study with the command line's overrides in place of the file's values, looks up every name,
+    /// refuses contradictions and multiplies the matrix out.
     ///
     /// # Errors
-    /// As [`Study::read`] and [`Study::resolve`].
+    /// The first fault: its file, line and column, or the command line.
     pub fn parse(
         name: &str,
         source: Source<'_>,
         overrides: &[Override],
         library: &impl Library,
     ) -> Result<Plan, InputError> {
-        Study::read(name, source, overrides)?.resolve(library)
-    }
-
-    /// Reads a study file as written, with the command line's overrides in place of the file's values.
-    ///
-    /// # Errors
-    /// File, line and column (or the command line) of faulty TOML, an unknown or missing key, a wrong type or
-    /// a bad unit.
-    pub fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
-        written::read(name, source, overrides)
+        points::parse_study(name, source, overrides, library)
     }
 
     /// Several backends are a factor.
@@ -168,13 +173,5 @@ impl Study {
             self.matrix.value.push(Factor { kind: FactorKind::Backend, levels });
         }
         self.backends = backends;
-    }
-
-    /// Looks up every name, refuses contradictions and multiplies the matrix out.
-    ///
-    /// # Errors
-    /// The first unknown name, contradiction, or error in a network's or page's own file, with its place.
-    pub fn resolve(&self, library: &impl Library) -> Result<Plan, InputError> {
-        resolve::resolve(self, library)
     }
 }

@@ -164,8 +164,8 @@ fn name_contexts(contexts: &mut [Context<'_>], keys: &[Vec<&Level>], study: &str
     let varies = |level: &Level| keys.iter().any(|key| key.iter().all(|other| *other != level));
     for (context, key) in contexts.iter_mut().zip(keys) {
         let varying: Vec<String> =
-            key.iter().filter(|level| varies(level)).map(|level| clean_line(&level.value)).collect();
-        let all: Vec<String> = key.iter().map(|level| clean_line(&level.value)).collect();
+            key.iter().filter(|level| varies(level)).map(|level| clean_line(&level.label())).collect();
+        let all: Vec<String> = key.iter().map(|level| clean_line(&level.label())).collect();
         let parts = if varying.is_empty() { all } else { varying };
         context.name = if parts.is_empty() { clean_line(study) } else { parts.join(" · ") };
     }

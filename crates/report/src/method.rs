@@ -110,9 +110,12 @@ fn page_detail(page: &model::Page) -> String {
 /// The servers that have settings, pins or a back server, one line each.
 pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
     let rows = plan.servers.iter().filter_map(|name| {
-        let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;
+        let cells = || plan.cells.iter().filter(|cell| cell.level("server") == Some(name));
+        let cell = cells().next()?;
         let described = Some(cell.chain.describe()).filter(|described| described != name);
-        let differing = cell.pins.as_ref().map(|pins| differing(pins, &plan.pins));
+        // Pins that differ between its cells are those of an arm or a sweep.
+        let is_own = cells().all(|other| other.pins == cell.pins);
+        let differing = cell.pins.as_ref().filter(|_| is_own).map(|pins| differing(pins, &plan.pins));
         let parts: Vec<String> = described.into_iter().chain(differing.into_iter().flatten()).collect();
         (!parts.is_empty()).then(|| (clean_line(name), clean_line(&parts.join("; "))))
     });

@@ -9,8 +9,10 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Network;
+use model::level::is_sweep;
 use model::network::{Direction, LinkRate, Loss, Queue};
 use model::plan::{Cell, Plan, ServerChain};
+use model::quantity::{Quantity, QuantityKind};
 use model::schedule::{Rate, Schedule};
 use model::tunable::Setting;
 use model::workload::{LoopLoad, Workload};
@@ -26,7 +28,7 @@ const MIN_UNLIKE_NETWORKS: usize = 3;
 #[derive(Clone)]
 pub(crate) struct Parameter {
     /// The factor whose levels have it.
-    factor: &'static str,
+    factor: String,
     /// For axes, such as `round-trip time`.
     pub(crate) title: String,
     /// As [`text::Scale`] takes it.
@@ -53,13 +55,63 @@ fn parameters(plan: &Plan) -> Vec<Parameter> {
     let mut all = fixed_parameters();
     all.extend(fronts.into_iter().map(|name| server_setting(name)));
     all.extend(backs.into_iter().map(|name| back_setting(name)));
+    all.extend(swept_factors(plan));
     all
 }
 
-/// A parameter that no level has yet.
-fn parameter(factor: &'static str, title: &str, unit: &'static str, prefix: &str) -> Parameter {
+/// The factors that the study sweeps, if their levels are quantities of one kind.
+fn swept_factors(plan: &Plan) -> Vec<Parameter> {
+    let levels = plan.cells.first().map_or(&[][..], |cell| &cell.levels);
+    let names = levels.iter().map(|level| level.factor.as_str());
+    names
+        .filter(|name| is_sweep(name))
+        .filter_map(|name| {
+            let units = plan.cells.iter().map(|cell| Quantity::parse(cell.level(name)?).map(unit));
+            let mut units = units.collect::<Option<Vec<&str>>>()?.into_iter();
+            let first = units.next()?;
+            units.all(|unit| unit == first).then(|| swept_factor(name, first))
+        })
+        .collect()
+}
+
+/// A factor whose levels are numbers.
+fn swept_factor(name: &str, unit: &'static str) -> Parameter {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    let title = match name {
+        "network.rtt" => ROUND_TRIP_TIME.to_owned(),
+        "network.rate" => "link rate".to_owned(),
+        _ => clean_line(key).replace('_', " "),
+    };
+    let prefix = if key == "rtt" { "RTT ".to_owned() } else { format!("{title} ") };
     Parameter {
-        factor,
+        factor: name.to_owned(),
+        key: name.to_owned(),
+        read: |level, name| Quantity::parse(level.swept(name)?).map(Quantity::value),
+        clear: |level, name| {
+            if level.swept(name).is_some() {
+                *level = FactorLevel::Swept(name.to_owned(), String::new());
+            }
+        },
+        ..parameter("", &title, unit, &prefix)
+    }
+}
+
+/// As [`text::Scale`] takes it.
+const fn unit(quantity: Quantity) -> &'static str {
+    match quantity.kind {
+        QuantityKind::Number => "1",
+        QuantityKind::PerSecond => "1/s",
+        QuantityKind::Share => "%",
+        QuantityKind::Duration => "ns",
+        QuantityKind::Size | QuantityKind::BinarySize => "B",
+        QuantityKind::Rate => "bit/s",
+    }
+}
+
+/// A parameter that no level has yet.
+fn parameter(factor: &str, title: &str, unit: &'static str, prefix: &str) -> Parameter {
+    Parameter {
+        factor: factor.to_owned(),
         title: title.to_owned(),
         unit,
         prefix: prefix.to_owned(),
@@ -165,7 +217,7 @@ fn number(setting: Option<&Setting>) -> Option<f64> {
 
 impl Parameter {
     fn is(&self, other: &Parameter) -> bool {
-        (self.factor, &self.title) == (other.factor, &other.title)
+        (&self.factor, &self.title) == (&other.factor, &other.title)
     }
 
     fn value(&self, level: &FactorLevel) -> Option<f64> {
@@ -188,6 +240,8 @@ enum FactorLevel {
     Network(Box<Network>),
     Workload(Workload),
     Server(Option<model::Pins>, ServerChain),
+    /// A factor that the study sweeps, and its level.
+    Swept(String, String),
 }
 
 impl FactorLevel {
@@ -196,7 +250,8 @@ impl FactorLevel {
         Some(match factor {
             "network" => FactorLevel::Network(Box::new(plan.networks.get(cell.network)?.clone())),
             "workload" => FactorLevel::Workload(plan.workloads.get(cell.group.workload)?.workload.clone()),
-            _ => FactorLevel::Server(cell.pins.clone(), cell.chain.clone()),
+            "server" => FactorLevel::Server(cell.pins.clone(), cell.chain.clone()),
+            swept => FactorLevel::Swept(swept.to_owned(), cell.level(swept)?.to_owned()),
         })
     }
 
@@ -213,6 +268,13 @@ impl FactorLevel {
 
     fn network(&self) -> Option<&Network> {
         if let FactorLevel::Network(network) = self { Some(network) } else { None }
+    }
+
+    fn swept(&self, name: &str) -> Option<&str> {
+        match self {
+            FactorLevel::Swept(factor, level) if factor == name => Some(level),
+            _ => None,
+        }
     }
 
     fn each_direction(&mut self, change: fn(&mut Direction)) {
@@ -344,7 +406,7 @@ impl<'a> Matrix<'_, 'a> {
     /// The contexts that have a value of every parameter, grouped by what else they have in common.
     fn groups(self, sweeps: &[&Sweep]) -> Vec<Group> {
         let parameters: Vec<&Parameter> = sweeps.iter().map(|sweep| &sweep.parameter).collect();
-        let factors: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.factor).collect();
+        let factors: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.factor.as_str()).collect();
         let mut places: BTreeMap<Vec<String>, Vec<(Vec<FactorLevel>, usize)>> = BTreeMap::new();
         let mut groups: Vec<Group> = Vec::new();
         for (index, context) in self.contexts.iter().enumerate() {
@@ -383,7 +445,7 @@ impl<'a> Matrix<'_, 'a> {
         levels
             .iter()
             .filter(|level| level.factor != self.compared && !factors.contains(level.factor.as_str()))
-            .map(|level| clean_line(&level.value))
+            .map(|level| clean_line(&level.label()))
             .collect()
     }
 
@@ -391,13 +453,15 @@ impl<'a> Matrix<'_, 'a> {
     fn name_groups(self, groups: &mut [Group], factors: &BTreeSet<&str>, parameters: &[&Parameter]) {
         let first = |group: &Group| -> Option<&Context<'a>> { self.contexts.get(group.points.first()?.1) };
         let mut others = self::parameters(self.plan);
-        others.retain(|other| factors.contains(other.factor) && !parameters.iter().any(|own| own.is(other)));
+        others.retain(|other| {
+            factors.contains(other.factor.as_str()) && !parameters.iter().any(|own| own.is(other))
+        });
         let parts: Vec<Vec<String>> = groups
             .iter()
             .map(|group| {
                 let Some(context) = first(group) else { return Vec::new() };
                 let describe = |other: &Parameter| {
-                    let level = FactorLevel::of(self.plan, planned(context)?, other.factor)?;
+                    let level = FactorLevel::of(self.plan, planned(context)?, &other.factor)?;
                     other.value(&level).map(|value| other.describe(value))
                 };
                 let described = others.iter().map(|other| describe(other).unwrap_or_default());
@@ -488,6 +552,23 @@ mod tests {
 
     fn named(title: &str) -> Parameter {
         fixed_parameters().into_iter().find(|parameter| parameter.title == title).unwrap()
+    }
+
+    #[test]
+    fn a_swept_factor_has_its_own_numbers() {
+        let connections = swept_factor("workload.load.connections", "1");
+        let rtt = swept_factor("network.rtt", "ns");
+        let level = |factor: &str, value: &str| FactorLevel::Swept(factor.to_owned(), value.to_owned());
+        let [ten, near] = [level("workload.load.connections", "10"), level("network.rtt", "20ms")];
+        assert_eq!((connections.value(&ten), connections.value(&near)), (Some(10.0), None));
+        assert_eq!((rtt.value(&ten), rtt.value(&near)), (None, Some(20e6)));
+        assert_eq!((connections.title.as_str(), rtt.title.as_str()), ("connections", ROUND_TRIP_TIME));
+        assert_eq!(
+            (connections.describe(10.0), rtt.describe(20e6)),
+            ("connections 10".into(), "RTT 20 ms".into())
+        );
+        assert_eq!(near.clone().without(&[&connections]), near);
+        assert_eq!(near.without(&[&rtt]), level("network.rtt", "80ms").without(&[&rtt]));
     }
 
     #[test]

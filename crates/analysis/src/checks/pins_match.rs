@@ -1,5 +1,7 @@
 //! Both cells have the same pins.
 
+use model::arm::ARM;
+
 use super::{Check, Context, Finding, check};
 
 pub(super) const CHECK: Check = Check {
@@ -15,6 +17,11 @@ pub(super) const CHECK: Check = Check {
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
+    // `arms_match` judges arms, and a sweep of a pin is the question.
+    let compared = context.plan.baseline.factor.as_str();
+    if compared == ARM || compared.contains("hold.") {
+        return None;
+    }
     let (own, other) = (context.plan.pins_of(context.own.cell), context.plan.pins_of(baseline.cell));
     let differences = own.differences(other);
     let measured = match differences.is_empty() {
@@ -36,6 +43,17 @@ mod tests {
     fn equal_pins_pass() {
         passes("pins_match", &Bench::page(&[Variant::H1s, Variant::H2]));
         silent("pins_match", &Bench::page(&[Variant::H1s]));
+    }
+
+    #[test]
+    fn compared_pins_are_the_question() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        bench.plan.cells[1].pins = Some(Pins { mtu_bytes: 1400, ..Pins::default() });
+        for level in bench.plan.cells.iter_mut().flat_map(|cell| &mut cell.levels) {
+            level.factor = "hold.mtu".to_owned();
+        }
+        bench.plan.baseline.factor = "hold.mtu".to_owned();
+        silent("pins_match", &bench);
     }
 
     #[test]

@@ -55,6 +55,14 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
         "--workload large",
     ),
     (
+        "arm",
+        "NAME",
+        List,
+        "matrix.arm",
+        "Run only this arm of the study (repeatable)",
+        "--arm 'one connection' --arm 'ten connections'",
+    ),
+    (
         "backend",
         "NAME",
         List,

@@ -2,10 +2,12 @@
 
 mod forms;
 
+use toml::de::DeTable;
+
 use super::{DelaySteps, Distribution, Loss, Outages, Reorder, UdpRule, Variation};
 use crate::error::{InputError, Source};
 use crate::keys;
-use crate::reader::{Form, Key, Placed, Table, TableKeys, read_file};
+use crate::reader::{Form, Key, Placed, Table, TableKeys, parse, read_file};
 use crate::units;
 
 /// Keys of the file alone.
@@ -212,14 +214,18 @@ pub(super) enum Limit {
 }
 
 pub(super) fn read(source: Source<'_>) -> Result<NetworkFile, InputError> {
+    read_document(source, &parse(source)?)
+}
+
+/// A file that is parsed, perhaps with changes.
+pub(super) fn read_document(source: Source<'_>, document: &DeTable<'_>) -> Result<NetworkFile, InputError> {
     let keys = ROOT_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(STEADY_KEYS);
-    read_file(source, "the network", keys, |root| {
-        Ok(NetworkFile {
-            title: root.required("title", Table::text)?.value,
-            source: root.required("source", Table::text)?.value,
-            base: directions(root, STEADY_KEYS)?,
-            timeline: root.tables("timeline")?.into_iter().map(entry).collect::<Result<_, _>>()?,
-        })
+    let root = Table::root(source, document, "the network", keys)?;
+    Ok(NetworkFile {
+        title: root.required("title", Table::text)?.value,
+        source: root.required("source", Table::text)?.value,
+        base: directions(&root, STEADY_KEYS)?,
+        timeline: root.tables("timeline")?.into_iter().map(entry).collect::<Result<_, _>>()?,
     })
 }
 

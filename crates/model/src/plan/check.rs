@@ -1,6 +1,8 @@
 //! The one validator of plans that are read back: every index leads somewhere, and every value is one that a
 //! study can have. Code that has a plan relies on it.
 
+use std::collections::BTreeSet;
+
 use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
 use crate::request_path::check_request_path;
@@ -63,8 +65,13 @@ impl Plan {
             check_name("workload", &named.name)?;
             check_workload(&named.workload).map_err(|problem| format!("workload `{}`: {problem}", named.name))
         })?;
+        let mut known = BTreeSet::new();
         for (index, cell) in self.cells.iter().enumerate() {
             self.check_cell(index, cell).map_err(|problem| format!("cell {index}: {problem}"))?;
+            let levels = cell.levels.iter().map(|level| (level.factor.as_str(), level.value.as_str()));
+            if !known.insert((levels.collect::<Vec<_>>(), cell.backend.name())) {
+                return Err(format!("cell {index}: it is a second cell `{}`", cell.label()));
+            }
         }
         self.check_runs()
     }
@@ -82,10 +89,6 @@ impl Plan {
             check_name("factor", &level.factor)?;
             check_name("level", &level.value)
         })?;
-        let same = |other: &Cell| other.levels == cell.levels && other.backend == cell.backend;
-        if self.cells[..index].iter().any(same) {
-            return Err(format!("it is a second cell `{}`", cell.label()));
-        }
         check_index("workload", cell.group.workload, self.workloads.len())?;
         let before = index.checked_sub(1).map(|before| &self.cells[before]);
         match (cell.group.group, before) {

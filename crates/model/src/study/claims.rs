@@ -120,7 +120,7 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
     if least.is_none() && most.is_none() {
         return Err(table.error("[[claim]] has neither `least` nor `most`; add one of them"));
     }
-    let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).string_entries()).transpose()?;
+    let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).level_entries()).transpose()?;
     let statistic = table.named("statistic")?.map_or(Statistic::Median, |statistic| statistic.value);
     Ok(Kind::Value {
         metric: table.string("metric")?,
@@ -134,7 +134,7 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
 /// One level such as `level = { variant = "h2" }`.
 fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
     let inner = table.required(key, Table::table)?;
-    let mut levels = inner.string_entries()?;
+    let mut levels = inner.level_entries()?;
     match (levels.pop(), levels.len()) {
         (Some(level), 0) => Ok(level),
         (last, others) => {

@@ -1,10 +1,12 @@
 //! Factors and their levels: their names, and the levels that other parts of a study refer to.
 
+use std::collections::BTreeSet;
+
 use super::{Factor, Study};
 use crate::error::InputError;
 use crate::level::Level;
 use crate::named::unknown;
-use crate::reader::{Key, Placed};
+use crate::reader::{Key, Placed, PlacedStrings};
 use crate::{keys, named};
 
 /// A level of a factor, in `baseline`, `[[published]]` and `[[claim]]`.
@@ -44,6 +46,26 @@ pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>
     factor.map_or(&[], |factor| factor.levels.value.as_slice())
 }
 
+/// A factor of the matrix by its name: one of [`FactorKind`], `arm`, or the path of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct DeclaredFactor {
+    pub(super) name: String,
+    pub(super) levels: PlacedStrings,
+}
+
+impl DeclaredFactor {
+    /// Refuses a level that appears twice.
+    pub(super) fn check(&self) -> Result<(), InputError> {
+        let mut known = BTreeSet::new();
+        match self.levels.value.iter().find(|level| !known.insert(level.value.as_str())) {
+            None => Ok(()),
+            Some(twice) => {
+                Err(twice.error(format!("`{}`: `{}` appears twice; remove one", self.name, twice.value)))
+            }
+        }
+    }
+}
+
 /// A level as the plan names it, and whether the matrix has it: the command line may leave it out.
 pub(super) fn resolve_level(
     study: &Study,
@@ -51,9 +73,18 @@ pub(super) fn resolve_level(
     factor: &Placed<String>,
     value: &Placed<String>,
 ) -> Result<(Level, bool), InputError> {
-    let factors = &study.matrix.value;
-    let Some(known) = factors.iter().find(|known| known.kind.name() == factor.value) else {
-        let names: Vec<&str> = factors.iter().map(|factor| factor.kind.name()).collect();
+    find_level(&study.factors, key, factor, value)
+}
+
+/// As [`resolve_level`], with the factors of the matrix.
+pub(super) fn find_level(
+    factors: &[DeclaredFactor],
+    key: &str,
+    factor: &Placed<String>,
+    value: &Placed<String>,
+) -> Result<(Level, bool), InputError> {
+    let Some(known) = factors.iter().find(|known| known.name == factor.value) else {
+        let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
         let problem = unknown(&factor.value, "a factor of the matrix", &names);
         return Err(factor.error(format!("{key}{problem}")));
     };

@@ -34,7 +34,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Vec<PublishedEntry>, InputError> 
 fn read_entry(table: Table<'_>) -> Result<PublishedEntry, InputError> {
     let table = table.with_keys(KEYS)?;
     let source = table.required("source", Table::text)?.value;
-    let levels = table.required("levels", Table::table)?.with_keys(LEVEL_KEYS)?;
+    let levels = table.required("levels", Table::table)?.knowing(LEVEL_KEYS);
     let ratio = table.required("ratio", Table::number)?;
     if !(ratio.value >= 1.0 / MOST_RATIO && ratio.value <= MOST_RATIO) {
         let problem = format!(
@@ -43,7 +43,7 @@ fn read_entry(table: Table<'_>) -> Result<PublishedEntry, InputError> {
         );
         return Err(ratio.error(problem));
     }
-    let levels = levels.here(levels.string_entries()?);
+    let levels = levels.here(levels.level_entries()?);
     Ok(PublishedEntry { source, levels, metric: table.string("metric")?, ratio: ratio.value })
 }
 
@@ -72,7 +72,7 @@ pub(super) fn resolve(
 /// In the order of the matrix; `None` if the command line left one out.
 fn resolve_levels(study: &Study, written: &PublishedEntry) -> Result<Option<Vec<Level>>, InputError> {
     let baseline = &study.baseline;
-    let compared = baseline.factor.name();
+    let compared = baseline.factor.value.as_str();
     let Some((_, level)) = written.levels.value.iter().find(|(factor, _)| factor.value == compared) else {
         let problem =
             format!("`levels` has no `{compared}`; add the level that is compared with the baseline");
@@ -92,8 +92,7 @@ fn resolve_levels(study: &Study, written: &PublishedEntry) -> Result<Option<Vec<
         has_all &= is_run;
         levels.push(level);
     }
-    let place =
-        |level: &Level| study.matrix.value.iter().position(|factor| factor.kind.name() == level.factor);
+    let place = |level: &Level| study.factors.iter().position(|factor| factor.name == level.factor);
     levels.sort_by_key(place);
     Ok(has_all.then_some(levels))
 }

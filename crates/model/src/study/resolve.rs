@@ -4,7 +4,7 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Factor, Library, Study, claims, clients, dns, links, metric, published, topology};
+use super::{Library, Study, claims, clients, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
@@ -15,7 +15,6 @@ use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
-use crate::run_order::order;
 use crate::start::Start;
 use crate::topology::Topology;
 use crate::variant::Variant;
@@ -58,9 +57,6 @@ struct Role {
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
     metric::check_exists(&study.metric, library)?;
-    for factor in &study.matrix.value {
-        check_levels(factor)?;
-    }
     let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
     let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
@@ -131,8 +127,10 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         figures: resolve_figures(study, library)?,
         claims: claims::resolve(study, library)?,
         published,
+        arms: Vec::new(),
         monitor: study.monitor,
-        runs: order(&cells, most_runs, study.seed),
+        // The cells of all points are ordered together.
+        runs: Vec::new(),
         cells,
         topology: matrix.topology,
         networks: matrix.networks,
@@ -144,16 +142,6 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
 /// The levels of a factor in the matrix, as written.
 fn levels(study: &Study, kind: FactorKind) -> &[Placed<String>] {
     levels_of(&study.matrix.value, kind)
-}
-
-fn check_levels(factor: &Factor) -> Result<(), InputError> {
-    let name = factor.kind.name();
-    for (index, level) in factor.levels.value.iter().enumerate() {
-        if factor.levels.value[..index].iter().any(|earlier| earlier.value == level.value) {
-            return Err(level.error(format!("`{name}`: `{}` appears twice; remove one", level.value)));
-        }
-    }
-    Ok(())
 }
 
 fn resolve_variants(levels: &[Placed<String>]) -> Result<Vec<Variant>, InputError> {
@@ -261,20 +249,22 @@ fn resolve_workload(
 }
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
-    let (kind, level) = (study.baseline.factor, &study.baseline.level);
-    let factor = Placed { value: kind.name().to_owned(), place: level.place.clone() };
-    if kind == FactorKind::Backend && study.matrix.value.iter().all(|factor| factor.kind != kind) {
+    let (factor, level) = (&study.baseline.factor, &study.baseline.level);
+    let declared = study.factors.iter().find(|declared| declared.name == factor.value);
+    if factor.value == FactorKind::Backend.name() && declared.is_none() {
         return Err(level.error("`baseline`: `backend` is not a factor; write several `backends` to compare"));
     }
-    let (baseline, is_run) = resolve_level(study, "`baseline`: ", &factor, level)?;
+    let (baseline, is_run) = resolve_level(study, "`baseline`: ", factor, level)?;
     if is_run {
         return Ok(baseline);
     }
-    let names: Vec<&str> = levels(study, kind).iter().map(|level| level.value.as_str()).collect();
+    let levels = declared.into_iter().flat_map(|factor| &factor.levels.value);
+    let names: Vec<&str> = levels.map(|level| level.value.as_str()).collect();
     Err(InputError {
         place: Place::command_line(),
         problem: format!(
-            "`{kind}` is only {}, without the baseline `{}`; add it, or change the baseline in the study",
+            "`{}` is only {}, without the baseline `{}`; add it, or change the baseline in the study",
+            factor.value,
             names.join(", "),
             level.value
         ),

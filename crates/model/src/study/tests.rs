@@ -256,8 +256,8 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, topology, backends, matrix, workload, server, group, hold, \
-         server_time, warm, dns, accept, claim, monitor, figures, …",
+         margin, runs, precision, budget, most_runs, seed, except, topology, backends, matrix, workload, arm, server, \
+         group, hold, server_time, warm, dns, accept, claim, monitor, figures, published",
     );
     assert_fault(
         5,
@@ -404,7 +404,7 @@ fn faults_of_the_matrix() {
     assert_fault(
         9,
         "netwrok = [\"lan\"]",
-        "9:1: `netwrok` is not a key of [matrix]; did you mean `network`? The choices are variant, server, network, workload, client",
+        "9:1: `netwrok` is not a key of [matrix]; did you mean `network`? The choices are variant, server, network, workload, client, arm",
     );
     assert_fault(9, "", "6:1: [matrix] has no `network`; add one, such as `network = [\"lan\", \"tram\"]`");
     let empty = SHORT.replace(
@@ -595,7 +595,7 @@ fn faults_of_open_loops() {
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",
             "16:1: `rates` is not a key of [workload.small]; did you mean `rate`? The choices are kind, clients, \
-             paths, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue",
+             start, paths, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue",
         ),
     ] {
         assert_eq!(parse(&open_study(lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");
@@ -693,7 +693,7 @@ fn faults_of_videos() {
         ),
         (
             format!("{whole}\nconnections = 2"),
-            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, ladder, \
+            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, ladder, \
              segment, segments, buffer, startup, rule, representation",
         ),
     ] {
@@ -1382,7 +1382,7 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "network = ",
         "netwrk = ",
         2,
-        "28: `netwrk` is not a key of `levels` of [[published]]; did you mean `network`? The choices are variant, server, network, workload, client, backend, group",
+        "28: `levels`: `netwrk` is not a factor of the matrix; did you mean `network`? The choices are variant, server, network, workload",
     ),
     (
         "variant = \"h3\", ",

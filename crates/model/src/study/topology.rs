@@ -2,13 +2,14 @@
 
 use super::factors::check_name;
 use super::servers::{self, ServerLevel};
+use super::sweeps::NetworkKey;
 use super::{Library, Study};
-use crate::error::InputError;
+use crate::error::{COMMAND_LINE, InputError};
 use crate::keys;
 use crate::named::unknown;
 use crate::network::Network;
 use crate::plan::{DIRECT, PAIR, PlannedTopology};
-use crate::reader::{Form, Key, Placed, Table};
+use crate::reader::{Form, Key, Placed, Table, document, parse};
 use crate::topology::Topology;
 
 pub(super) const KEYS: &[Key] = keys! {
@@ -82,16 +83,14 @@ pub(super) fn resolve(
     let chosen = match &study.topology {
         Some(chosen) if !is_plain_pair(&chosen) => chosen,
         _ => {
-            let networks: Vec<Network> = levels
-                .iter()
-                .map(|level| resolve_network(study, level, library))
-                .collect::<Result<_, _>>()?;
+            let networks: Vec<Network> =
+                levels.iter().map(|level| matrix_network(study, level, library)).collect::<Result<_, _>>()?;
             let pair = PlannedTopology::default();
             return Ok((if has_back { pair_with_back(pair, &networks) } else { pair }, networks));
         }
     };
     if chosen.name.value == DIRECT {
-        let (direct, networks) = direct(chosen, levels)?;
+        let (direct, networks) = direct(study, chosen, levels)?;
         return Ok((PlannedTopology { back: has_back.then(|| BACK.to_owned()), ..direct }, networks));
     }
     let (topology, back) = base(chosen, study, servers, library)?;
@@ -113,6 +112,43 @@ pub(super) fn resolve(
         built,
     };
     Ok((planned, networks))
+}
+
+/// The network of a level, with the keys that sweeps change.
+fn matrix_network(
+    study: &Study,
+    level: &Placed<String>,
+    library: &impl Library,
+) -> Result<Network, InputError> {
+    let is_inline = study.networks.iter().any(|network| network.name.value == level.value);
+    if is_inline || study.network_keys.is_empty() {
+        return resolve_network(study, level, library);
+    }
+    check_name(level, "", "a network", &library.networks())?;
+    let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
+    let mut document = parse(file.source())?;
+    for NetworkKey { path, toml, .. } in &study.network_keys {
+        document::set_network(&mut document, path, &COMMAND_LINE, toml, &COMMAND_LINE);
+    }
+    let trace = |trace: &str| library.trace(trace);
+    let network = Network::of_document(&level.value, file.source(), &document, &trace);
+    network.map_err(|error| match error.place.is_command_line() {
+        true => swept_error(study, error),
+        false => error,
+    })
+}
+
+/// The error of a swept key, at the sweep's level in place of the network's file.
+fn swept_error(study: &Study, error: InputError) -> InputError {
+    let is_named =
+        |key: &&NetworkKey| key.path.last().is_some_and(|name| error.problem.contains(&format!("`{name}`")));
+    let keys = &study.network_keys;
+    match keys.iter().find(is_named).or(keys.first()) {
+        Some(key) => {
+            InputError { place: key.place.clone(), problem: format!("`{}`: {}", key.sweep, error.problem) }
+        }
+        None => error,
+    }
 }
 
 /// The network of a level, from the study or from its file.
@@ -145,7 +181,19 @@ fn pair_with_back(pair: PlannedTopology, networks: &[Network]) -> PlannedTopolog
     PlannedTopology { back: Some(BACK.to_owned()), built: built.collect(), ..pair }
 }
 
+/// Sweeps change networks of the matrix, and `own` stands for those of the topology.
+fn refuse_swept(study: &Study, level: &Placed<String>) -> Result<(), InputError> {
+    study.network_keys.first().map_or(Ok(()), |key| {
+        let problem = format!(
+            "`{}` excludes the level `{OWN}`, with which links keep the networks of the topology; write the name of a network",
+            key.sweep
+        );
+        Err(level.error(problem))
+    })
+}
+
 fn direct(
+    study: &Study,
     chosen: &TopologyEntry,
     levels: &[Placed<String>],
 ) -> Result<(PlannedTopology, Vec<Network>), InputError> {
@@ -158,6 +206,7 @@ fn direct(
             level.value
         )));
     }
+    levels.first().map_or(Ok(()), |level| refuse_swept(study, level))?;
     let network = Network {
         name: OWN.to_owned(),
         title: "This machine's loopback".to_owned(),
@@ -276,6 +325,7 @@ fn with_network(
 ) -> Result<Topology, InputError> {
     let mut topology = topology.clone();
     if level.value == OWN {
+        refuse_swept(study, level)?;
         return Ok(topology);
     }
     let Some(link) = link else {
@@ -287,7 +337,7 @@ fn with_network(
             names.join(", ")
         )));
     };
-    let network = resolve_network(study, level, library)?;
+    let network = matrix_network(study, level, library)?;
     topology.replace_network(Some(link), &network).map_err(|problem| level.error(problem))?;
     topology.address_changes().map_err(|error| level.error(error.problem))?;
     Ok(topology)

@@ -3,14 +3,18 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Override, Study, claims, dns, groups, hold, loops, metric, overrides, player, published,
-    repetition, servers, start, topology,
+    Factor, Study, arms, claims, dns, groups, hold, loops, metric, player, published, repetition, servers,
+    start, topology,
 };
+use std::rc::Rc;
+
+use toml::de::DeTable;
+
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::network::InlineNetwork;
-use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys, parse};
+use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys};
 use crate::start::Start;
 use crate::workload::{Workload, WorkloadKind};
 use crate::{keys, units};
@@ -33,11 +37,14 @@ const STUDY_KEYS: &[Key] = keys! {
     "budget", "duration", "none: no limit", r#""30min""#, "The time after which no runs are added. Requires `precision`.";
     "most_runs", "whole number", "`100`", "50", "The most runs of each cell, `runs` to 10 000. Requires `precision`.";
     "seed", "whole number", "`1`", "42", "The seed of the order and of every block, 0 to 9 223 372 036 854 775 807.";
+    "except", "list of tables", "none", r#"[{ variant = "h3", server = "apache" }]"#,
+        "Combinations of levels to leave out; [below](#leaving-combinations-out).";
     "topology", "text or table", "`\"pair\"`", r#""shared""#, "The topology of every run; [below](#topology).";
     "backends", "list of texts", r#"`["user-space"]`"#, r#"["user-space", "netem"]"#,
         "What emulates the networks: `user-space`, `netem`; [below](#backends).";
     "matrix", "table `[matrix]`", "required", "", "The factors and their levels; [below](#matrix).";
     "workload", "tables `[workload.NAME]`", "required", "", "The workloads; [below](#workloadname).";
+    "arm", "tables `[arm.NAME]`", "none", "", "Levels that vary together; [below](#arms).";
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
     "group", "tables `[[group]]`", "none", "", "Client groups that run at the same time; [below](#group).";
     "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
@@ -68,6 +75,7 @@ const MATRIX_KEYS: &[Key] = keys! {
     "workload", "list of texts", REQUIRED_WITHOUT_GROUPS, r#"["front"]"#, "Names of `[workload.NAME]` tables.";
     "client", "list of texts", "`h123`, and not a factor", r#"["h123", "h2load"]"#,
         "`h123`, and names of [external clients](clients.md).";
+    "arm", "list of texts", "not a factor", r#"["one connection", "ten connections"]"#, "Names of [`[arm.NAME]`](#arms) tables.";
 };
 
 const WORKLOAD_KEYS: &[Key] = keys! {
@@ -89,6 +97,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
+    TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
     TableKeys { table: "[server.NAME.back]", keys: servers::BACK_KEYS },
     TableKeys { table: "[[group]]", keys: groups::GROUP_KEYS },
@@ -112,7 +121,7 @@ const MOST_CLIENTS: u32 = 100_000;
 /// The level that every comparison is against, as written.
 #[derive(Clone, Debug)]
 pub(super) struct Baseline {
-    pub(super) factor: FactorKind,
+    pub(super) factor: Placed<String>,
     pub(super) level: Placed<String>,
 }
 
@@ -132,11 +141,22 @@ pub(super) enum Entry {
     Resolved(Workload),
 }
 
-pub(super) fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
-    let values: Vec<String> = overrides.iter().map(Override::to_toml).collect();
-    let mut document = parse(source)?;
-    overrides::write_into(&mut document, overrides, &values)?;
-    read_root(name, source, &Table::root(source, &document, "the study", STUDY_KEYS)?)
+/// Reads the document of a simple study, without arms, sweeps and exceptions.
+pub(super) fn read_document(
+    name: &str,
+    source: Source<'_>,
+    document: &DeTable<'_>,
+) -> Result<Study, InputError> {
+    read_root(name, source, &Table::root(source, document, "the study", STUDY_KEYS)?)
+}
+
+/// The names of the networks of `[matrix]`; none if the reader has to report a fault.
+pub(super) fn network_names(matrix: &Table<'_>) -> Result<Vec<String>, InputError> {
+    if matrix.forms(FactorKind::Network.name())?.is_none() {
+        return Ok(Vec::new());
+    }
+    let names = read_networks(matrix, &mut Vec::new())?.value;
+    Ok(names.into_iter().map(|name| name.value).collect())
 }
 
 fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, InputError> {
@@ -167,7 +187,9 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         monitor: monitor.map_or_else(MonitorRate::default, |monitor| monitor.value),
         topology: topology::read(root)?,
         matrix,
+        factors: Rc::from([]),
         networks,
+        network_keys: Vec::new(),
         backends: None,
         workloads,
         servers,
@@ -198,12 +220,10 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
 }
 
 fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
-    let table = root.required("baseline", Table::table)?.with_keys(LEVEL_KEYS)?;
-    let mut levels = table.string_entries()?;
+    let table = root.required("baseline", Table::table)?.knowing(LEVEL_KEYS);
+    let mut levels = table.level_entries()?;
     match (levels.pop(), levels.is_empty()) {
-        (Some((factor, level)), true) => {
-            Ok(Baseline { factor: factor.map(|name| FactorKind::from_name(&name))?.value, level })
-        }
+        (Some((factor, level)), true) => Ok(Baseline { factor, level }),
         (last, _) => {
             let count = levels.len() + usize::from(last.is_some());
             let problem =
@@ -283,13 +303,7 @@ fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(),
 fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, InputError> {
     let table = table.knowing(WORKLOAD_KEYS);
     let kind = table.required("kind", Table::named::<WorkloadKind>)?.value;
-    let own = match kind {
-        WorkloadKind::Page => [PAGE_KEYS, &[]],
-        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS],
-        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS],
-        WorkloadKind::Player => [player::KEYS, &[]],
-    };
-    let table = table.with_keys(WORKLOAD_KEYS.iter().chain(own.into_iter().flatten()))?;
+    let table = table.with_keys(workload_keys(kind))?;
     let what = match kind {
         WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?),
         WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
@@ -299,4 +313,15 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();
     Ok(NamedEntry { name, clients, start, what })
+}
+
+/// The keys of a kind of workload.
+pub(super) fn workload_keys(kind: WorkloadKind) -> impl Iterator<Item = &'static Key> {
+    let own: [&[Key]; 2] = match kind {
+        WorkloadKind::Page => [PAGE_KEYS, &[]],
+        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS],
+        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS],
+        WorkloadKind::Player => [player::KEYS, &[]],
+    };
+    WORKLOAD_KEYS.iter().chain(own.into_iter().flatten())
 }

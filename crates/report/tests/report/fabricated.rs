@@ -252,6 +252,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         figures: None,
         claims: Vec::new(),
         published: Vec::new(),
+        arms: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,
@@ -323,6 +324,21 @@ pub(crate) fn over_networks(round_trips_ms: &[&str], losses: &[&str]) -> Fabrica
         }
     }
     swept(networks, vec![page("small", include_str!("../../../../pages/small.toml"))])
+}
+
+/// The same as sweeps of `network.rtt` and `network.loss`.
+pub(crate) fn over_network_keys(round_trips_ms: &[&str], losses: &[&str]) -> Fabricated {
+    let mut fabricated = over_networks(round_trips_ms, losses);
+    let rename = |levels: &mut Vec<Level>| {
+        let place = levels.iter().position(|level| level.factor == "network").unwrap();
+        let name = std::mem::replace(&mut levels[place].value, "made-up".to_owned());
+        let (rtt, loss) = name.strip_prefix('r').unwrap().split_once("-l").unwrap();
+        levels.push(level("network.rtt", &format!("{rtt}ms")));
+        levels.push(level("network.loss", &format!("{loss}%")));
+    };
+    fabricated.plan.cells.iter_mut().for_each(|cell| rename(&mut cell.levels));
+    fabricated.summary.cells.iter_mut().for_each(|cell| rename(&mut cell.levels));
+    fabricated
 }
 
 /// A page over h1s on this many networks, which are compared with the first.

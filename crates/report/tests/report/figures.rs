@@ -104,6 +104,54 @@ fn levels_that_differ_in_one_number_are_a_sweep() {
 }
 
 #[test]
+fn swept_factors_are_drawn_with_their_units() {
+    // Neither order nor digits are those of texts.
+    let fabricated = fabricated::over_network_keys(&["80", "5", "120"], &["2", "0", "0.5"]);
+    let report = choosing(fabricated, &["map", "lines", "difference"]);
+    assert_eq!(names(&report), ["map", "lines", "difference"]);
+    let lines = figure(&report, "lines");
+    assert_eq!(lines.title, "Over round-trip time and loss");
+    assert!(lines.svg.contains(">round-trip time (ms), logarithmic<"), "{}", lines.svg);
+    assert!(lines.svg.contains(">loss (%)<"), "{}", lines.svg);
+    let values = |parameter: &str| -> Vec<f64> {
+        let rows = lines.csv.lines().filter(|line| line.contains(parameter) && line.contains(",h2,"));
+        let column = lines.csv.lines().next().unwrap().split(',').position(|name| name == "parameter_value");
+        rows.map(|line| line.split(',').nth(column.unwrap()).unwrap().parse().unwrap()).take(3).collect()
+    };
+    assert_eq!(values("round-trip time,ns"), [5e6, 80e6, 120e6]);
+    assert_eq!(values(",loss,"), [0.0, 0.5, 2.0], "{}", lines.csv);
+}
+
+#[test]
+fn a_context_without_the_baseline_is_drawn() {
+    let mut fabricated = fabricated::over_network_keys(&["5", "20", "80"], &["0"]);
+    let summary = &mut fabricated.summary;
+    let is_left_out = |levels: &[model::plan::Level]| {
+        ["h1s", "20ms"].iter().all(|value| levels.iter().any(|level| level.value == *value))
+    };
+    summary.cells.retain(|cell| !is_left_out(&cell.levels));
+    let alone: Vec<u32> = summary
+        .cells
+        .iter()
+        .filter(|cell| cell.levels.iter().any(|level| level.value == "20ms"))
+        .map(|cell| cell.cell)
+        .collect();
+    assert_eq!(alone.len(), 2);
+    summary.comparisons.retain(|comparison| !alone.contains(&comparison.cell));
+    let report = choosing(fabricated, &["comparison", "lines", "difference", "map", "runs"]);
+    let of = |name: &str, series: &str| {
+        let series = format!(",{series},");
+        figure(&report, name)
+            .csv
+            .lines()
+            .filter(|line| line.contains(&series) && line.contains("page_load_time"))
+            .count()
+    };
+    assert_eq!((of("lines", "h1s"), of("lines", "h2")), (2, 3));
+    assert_eq!(of("difference", "h2"), 2, "no difference from a baseline that was left out");
+}
+
+#[test]
 fn a_short_sweep_is_drawn_if_requested() {
     let report = choosing(fabricated::over_networks(&["5", "80"], &["0"]), &["lines", "difference", "map"]);
     assert_eq!(names(&report), ["lines", "difference"]);

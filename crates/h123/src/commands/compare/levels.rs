@@ -103,7 +103,9 @@ fn strip(content: &mut Value) {
 pub(super) fn servers(plan: &Plan) -> Result<Vec<Content>> {
     let mut servers: Vec<Content> = Vec::new();
     for cell in &plan.cells {
-        let level = level("server", cell.level("server").unwrap_or_default());
+        // Arms may have the servers instead.
+        let Some(name) = cell.level("server") else { continue };
+        let level = level("server", name);
         if servers.iter().any(|(known, _)| *known == level) {
             continue;
         }
