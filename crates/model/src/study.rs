@@ -78,7 +78,7 @@ pub struct Study {
     /// The networks that the matrix describes itself.
     networks: Vec<crate::network::InlineNetwork>,
     /// What sweeps change in the networks of the matrix.
-    network_keys: Vec<sweeps::NetworkKey>,
+    network_keys: Vec<topology::NetworkKey>,
     hold: hold::Hold,
     server_time: bool,
     warm: Option<ServerWarmUp>,

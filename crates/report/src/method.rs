@@ -2,8 +2,10 @@
 
 use analysis::repetition::Ending;
 use model::Pins;
+use model::arm::ARM;
+use model::level::is_sweep;
 use model::pins::CongestionControl;
-use model::plan::Plan;
+use model::plan::{Level, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
 use serde::Serialize;
@@ -147,7 +149,24 @@ pub(crate) fn pins(plan: &Plan) -> Settings {
     {
         pins.insert("pacing".to_owned(), PACING.into());
     }
+    if let (Value::Object(pins), Some(varying)) = (&mut value, varying(plan)) {
+        pins.insert("in other cells".to_owned(), clean_line(&varying).into());
+    }
     settings("Fixed settings", &value)
+}
+
+/// What arms and sweeps change of the pins; those of single servers are stated with the servers.
+fn varying(plan: &Plan) -> Option<String> {
+    let is_varied = |level: &Level| level.factor == ARM || is_sweep(&level.factor);
+    let cells = plan.cells.iter().filter(|cell| cell.levels.iter().any(is_varied));
+    let mut others: Vec<String> = Vec::new();
+    for pins in cells.filter_map(|cell| cell.pins.as_ref()) {
+        let other = differing(pins, &plan.pins).join("; ");
+        if !others.contains(&other) {
+            others.push(other);
+        }
+    }
+    (!others.is_empty()).then(|| others.join(", or "))
 }
 
 /// A difference of the compared stacks that no setting removes.

@@ -5,14 +5,14 @@
 //! count. Queues may change with the rate and the round-trip time, because they are mostly written as
 //! multiples of their product.
 
+mod factors;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Network;
-use model::level::is_sweep;
 use model::network::{Direction, LinkRate, Loss, Queue};
 use model::plan::{Cell, Plan, ServerChain};
-use model::quantity::{Quantity, QuantityKind};
 use model::schedule::{Rate, Schedule};
 use model::tunable::Setting;
 use model::workload::{LoopLoad, Workload};
@@ -55,57 +55,8 @@ fn parameters(plan: &Plan) -> Vec<Parameter> {
     let mut all = fixed_parameters();
     all.extend(fronts.into_iter().map(|name| server_setting(name)));
     all.extend(backs.into_iter().map(|name| back_setting(name)));
-    all.extend(swept_factors(plan));
+    all.extend(factors::swept(plan));
     all
-}
-
-/// The factors that the study sweeps, if their levels are quantities of one kind.
-fn swept_factors(plan: &Plan) -> Vec<Parameter> {
-    let levels = plan.cells.first().map_or(&[][..], |cell| &cell.levels);
-    let names = levels.iter().map(|level| level.factor.as_str());
-    names
-        .filter(|name| is_sweep(name))
-        .filter_map(|name| {
-            let units = plan.cells.iter().map(|cell| Quantity::parse(cell.level(name)?).map(unit));
-            let mut units = units.collect::<Option<Vec<&str>>>()?.into_iter();
-            let first = units.next()?;
-            units.all(|unit| unit == first).then(|| swept_factor(name, first))
-        })
-        .collect()
-}
-
-/// A factor whose levels are numbers.
-fn swept_factor(name: &str, unit: &'static str) -> Parameter {
-    let key = name.rsplit('.').next().unwrap_or(name);
-    let title = match name {
-        "network.rtt" => ROUND_TRIP_TIME.to_owned(),
-        "network.rate" => "link rate".to_owned(),
-        _ => clean_line(key).replace('_', " "),
-    };
-    let prefix = if key == "rtt" { "RTT ".to_owned() } else { format!("{title} ") };
-    Parameter {
-        factor: name.to_owned(),
-        key: name.to_owned(),
-        read: |level, name| Quantity::parse(level.swept(name)?).map(Quantity::value),
-        clear: |level, name| {
-            if level.swept(name).is_some() {
-                *level = FactorLevel::Swept(name.to_owned(), String::new());
-            }
-        },
-        ..parameter("", &title, unit, &prefix)
-    }
-}
-
-/// As [`text::Scale`] takes it.
-const fn unit(quantity: Quantity) -> &'static str {
-    match quantity.kind {
-        QuantityKind::Number => "1",
-        QuantityKind::PerSecond => "1/s",
-        QuantityKind::Share => "%",
-        QuantityKind::Duration => "ns",
-        QuantityKind::Size | QuantityKind::BinarySize => "B",
-        QuantityKind::Rate => "bit/s",
-    }
 }
 
 /// A parameter that no level has yet.
@@ -556,8 +507,8 @@ mod tests {
 
     #[test]
     fn a_swept_factor_has_its_own_numbers() {
-        let connections = swept_factor("workload.load.connections", "1");
-        let rtt = swept_factor("network.rtt", "ns");
+        let connections = factors::swept_factor("workload.load.connections", "1");
+        let rtt = factors::swept_factor("network.rtt", "ns");
         let level = |factor: &str, value: &str| FactorLevel::Swept(factor.to_owned(), value.to_owned());
         let [ten, near] = [level("workload.load.connections", "10"), level("network.rtt", "20ms")];
         assert_eq!((connections.value(&ten), connections.value(&near)), (Some(10.0), None));

@@ -4,7 +4,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::factors::{DeclaredFactor, FactorKind};
-use super::sweeps::Sweep;
 use crate::arm::{ARM, Arm, Difference};
 use crate::error::{InputError, Source};
 use crate::keys;
@@ -212,15 +211,12 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Refuses a sweep of a key that an arm holds.
-    pub(super) fn check_sweep(&self, sweep: &Sweep) -> Result<(), InputError> {
-        for arm in &self.all {
-            for path in document::table(arm.table, HOLD).map(paths).unwrap_or_default() {
-                let path = [vec![HOLD.to_owned()], path].concat();
-                sweep.error_if_set_by(&arm.name.value, &path)?;
-            }
-        }
-        Ok(())
+    /// The arms that hold keys, and the paths of the keys.
+    pub(super) fn held(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
+        self.all.iter().flat_map(|arm| {
+            let held = document::table(arm.table, HOLD).map(paths).unwrap_or_default().into_iter();
+            held.map(|path| (arm.name.value.as_str(), [vec![HOLD.to_owned()], path].concat()))
+        })
     }
 
     /// Writes an arm into a study's document, and removes the workloads and servers of other arms.

@@ -115,13 +115,15 @@ impl<'a> Family<'a> {
         family.order = matrix.keys().map(|key| key.get_ref().to_string()).collect();
         if let Some(arms) = &family.arms {
             arms.check_used(document, source)?;
-            family.sweeps.iter().try_for_each(|sweep| arms.check_sweep(sweep))?;
+            for (arm, path) in arms.held() {
+                family.sweeps.iter().try_for_each(|sweep| sweep.error_if_set_by(arm, &path))?;
+            }
         }
         Ok(family)
     }
 
-    /// The document of a simple study: without arms, sweeps and exceptions. Networks that the matrix describes
-    /// get their names, which sweeps of their keys would change.
+    /// The document of a simple study: without arms, sweeps and exceptions. Networks that the matrix
+    /// describes get their names, which sweeps of their keys would change.
     fn simple(&self, document: &DeTable<'a>, source: Source<'_>) -> Result<DeTable<'a>, InputError> {
         let mut simple = document.clone();
         document::retain(&mut simple, |key| key != ARM && key != "except");

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::factors::DeclaredFactor;
 use super::ranges::{self, MOST_LEVELS};
 use super::servers::SERVER_KEYS;
+use super::topology::NetworkKey;
 use super::written;
 use crate::error::{InputError, Place, Source};
 use crate::level::{CLIENTS, is_sweep};
@@ -50,16 +51,6 @@ enum Target {
     Study(Vec<String>),
     /// A key of every network of the matrix.
     Networks(Vec<String>),
-}
-
-/// A key of every network of the matrix, with the value that it has instead of its own.
-#[derive(Clone, Debug)]
-pub(super) struct NetworkKey {
-    /// The sweep, for errors.
-    pub(super) sweep: String,
-    pub(super) place: Place,
-    pub(super) path: Vec<String>,
-    pub(super) toml: String,
 }
 
 /// The names that paths may contain.

@@ -2,9 +2,8 @@
 
 use super::factors::check_name;
 use super::servers::{self, ServerLevel};
-use super::sweeps::NetworkKey;
 use super::{Library, Study};
-use crate::error::{COMMAND_LINE, InputError};
+use crate::error::{COMMAND_LINE, InputError, Place};
 use crate::keys;
 use crate::named::unknown;
 use crate::network::Network;
@@ -27,6 +26,16 @@ pub(super) const KEYS: &[Key] = keys! {
 const BACK: &str = "back";
 /// The level of `network` with which every link keeps the network of the topology's file.
 const OWN: &str = "own";
+
+/// A key of every network of the matrix, with the value that it has instead of its own.
+#[derive(Clone, Debug)]
+pub(super) struct NetworkKey {
+    /// The sweep, for errors.
+    pub(super) sweep: String,
+    pub(super) place: Place,
+    pub(super) path: Vec<String>,
+    pub(super) toml: String,
+}
 
 /// A topology as a study names it.
 #[derive(Clone, Debug)]

@@ -123,6 +123,19 @@ fn swept_factors_are_drawn_with_their_units() {
 }
 
 #[test]
+fn swept_settings_are_stated() {
+    let mut fabricated = fabricated::over_network_keys(&["5", "20", "80"], &["0"]);
+    let settings = |fabricated: &Fabricated| {
+        let html = render(&fabricated.input()).unwrap().html;
+        html.contains("in other cells").then_some(html)
+    };
+    assert_eq!(settings(&fabricated), None);
+    let held = model::Pins { http1_connections: 2, ..model::Pins::default() };
+    fabricated.plan.cells[1].pins = Some(held);
+    assert!(settings(&fabricated).unwrap().contains("http1_connections = 2"));
+}
+
+#[test]
 fn a_context_without_the_baseline_is_drawn() {
     let mut fabricated = fabricated::over_network_keys(&["5", "20", "80"], &["0"]);
     let summary = &mut fabricated.summary;
