@@ -381,6 +381,22 @@ mod tests {
     }
 
     #[test]
+    fn the_clients_of_groups_can_be_swept() {
+        let swept = |sweep: &str| {
+            parse(&with_groups(TWO).replace("workload = [\"small\"]", &format!("workload = [\"small\"]\n{sweep}")))
+        };
+        let of = |plan: &Plan| plan.cells.iter().map(|cell| cell.group.clients).collect::<Vec<_>>();
+        let both = swept("clients = [1, 50]").unwrap();
+        assert_eq!(of(&both), [1, 1, 50, 50]);
+        assert_eq!((both.runs_per_block(), both.cells_of_run(2).len()), (2, 2));
+        let one = swept("\"group.two.clients\" = [1, 50]").unwrap();
+        assert_eq!(of(&one), [1, 1, 1, 50]);
+        let except = with_groups(TWO).replace("runs = 2", "runs = 2\nexcept = [{ group = \"two\" }]");
+        let fault = parse(&except).unwrap_err();
+        assert!(fault.contains("leaves out single client groups"), "{fault}");
+    }
+
+    #[test]
     fn servers_can_be_in_different_nodes() {
         let groups =
             TWO.replace("'h1s'\n", "'h1s'\nserver = 'web'\n").replace("'h2'\n", "'h2'\nserver = 'video'\n");

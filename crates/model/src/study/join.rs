@@ -11,6 +11,7 @@ use super::except::Exception;
 use super::factors::{DeclaredFactor, FactorKind};
 use crate::arm::Arm;
 use crate::level::Level;
+use crate::named::Named;
 use crate::network::Network;
 use crate::pins::Pins;
 use crate::plan::{Cell, DIRECT, NamedWorkload, Plan};
@@ -160,9 +161,9 @@ impl<'f> Join<'f> {
                 baseline.value
             ));
         }
-        let has_all = |cells: &[(Vec<usize>, Cell)]| {
-            cells.iter().zip(0..).all(|((_, cell), number)| cell.group.group == number)
-        };
+        let groups = self.factors.iter().find(|factor| factor.name == FactorKind::Group.name());
+        let groups = groups.map_or(1, |factor| factor.levels.value.len());
+        let has_all = |cells: &[(Vec<usize>, Cell)]| cells.len() == groups;
         if !self.cells.chunk_by(|_, (_, next)| next.group.group > 0).all(has_all) {
             return Err("`except` leaves out single client groups of a run; name no `group`".to_owned());
         }
