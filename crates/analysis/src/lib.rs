@@ -7,7 +7,8 @@
 //!
 //! /// The verdict of each comparison of a study.
 //! fn verdicts(plan: &Plan, records: &[RunRecord]) -> Vec<String> {
-//!     let runs: Vec<RunSummary> = records.iter().flat_map(|record| RunSummary::all_of(plan, record)).collect();
+//!     let of_run = |record| RunSummary::all_of(plan, record);
+//!     let runs: Vec<RunSummary> = records.iter().flat_map(of_run).collect();
 //!     let summary = analyse(plan, &runs, &[]);
 //!     let verdict = |found: &Comparison| format!("{}: {:?}", found.level.value, found.verdict);
 //!     summary.comparisons.iter().map(verdict).collect()
@@ -17,9 +18,9 @@
 //! assert_eq!((metric.title, metric.unit), ("Page load time", "ns"));
 //! ```
 //!
-//! The crate is pure. [`RunSummary::all_of`] turns each [`model::RunRecord`] into distributions that merge and
-//! the facts that checks need. [`analyse()`] turns the runs into the [`summary::Summary`]. A metric is one
-//! entry of its subject's file in `metrics`, a check is one file and one entry of [`checks::CHECKS`].
+//! The crate is pure. [`RunSummary::all_of`] turns each [`model::RunRecord`] into distributions that merge
+//! and the facts that checks need. [`analyse()`] turns the runs into the [`summary::Summary`]. A metric is
+//! one entry of its subject's file in `metrics`, a check is one file and one entry of [`checks::CHECKS`].
 
 pub mod across;
 pub mod analyse;

@@ -1,5 +1,5 @@
-//! One client of a worker: its workload and its connections. It is built when it begins and dropped when it is
-//! done.
+//! One client of a worker: its workload and its connections. It is built when it begins and dropped when it
+//! is done.
 
 use std::collections::VecDeque;
 

@@ -32,7 +32,8 @@ pub struct Clients {
     pub of: u32,
     /// How the clients of the group begin.
     pub start: Start,
-    /// When the group begins, in nanoseconds since the run's start; a process that is ready later begins then.
+    /// When the group begins, in nanoseconds since the run's start; a process that is ready later begins
+    /// then.
     #[serde(default)]
     pub begins_ns: u64,
 }

@@ -233,7 +233,7 @@ pub struct ClientGroup {
     /// When it ends.
     #[serde(default, skip_serializing_if = "GroupEnd::is_default")]
     pub end: GroupEnd,
-    /// Whether it only runs beside others, and nothing is compared with it.
+    /// Whether it only loads server and links, and nothing is compared with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_background: bool,
 }
@@ -398,8 +398,8 @@ pub(crate) fn add_name_server<'a>(
     topology.add_name_server(rtt_ns, &clients, "the study's `dns`")
 }
 
-/// The names of client groups whose ends wait for each other, beginning with the group of number `from`; `None`
-/// if its end comes.
+/// The names of client groups whose ends wait for each other, beginning with the group of number `from`;
+/// `None` if its end comes.
 pub(crate) fn circle_of_ends(groups: &[&ClientGroup], from: u16) -> Option<String> {
     let mut names = Vec::new();
     let mut number = from;
@@ -448,7 +448,8 @@ impl Plan {
         chains
     }
 
-    /// The places of a cell's servers among those of its run, which are counted chain by chain from the clients.
+    /// The places of a cell's servers among those of its run, which are counted chain by chain from the
+    /// clients.
     pub fn servers_of(&self, cell: &Cell) -> Range<usize> {
         let chains = self.chains_of_run(cell.cell.saturating_sub(cell.group.group.into()));
         let length = |chain: &ServerChain| chain.adapters().count();

@@ -39,8 +39,8 @@ impl Plan {
     }
 }
 
-/// Blocks that each hold one run of every cell (of all groups together) in random order, so that drift of the machine during the
-/// study affects all cells equally.
+/// Blocks that each hold one run of every cell (of all groups together) in random order, so that drift of the
+/// machine during the study affects all cells equally.
 ///
 /// For each block in turn: first its order is drawn, then the seed that its runs share (common random
 /// numbers: Law, Simulation Modeling and Analysis, chapter 11). All cells of a block then meet the same

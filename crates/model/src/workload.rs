@@ -247,9 +247,9 @@ impl Workload {
         measured_ns.map(|ns| ns.saturating_add(self.warmup_ns()))
     }
 
-    /// Bytes of response bodies that one client receives at least; 0 where the workload does not say. Of paths,
-    /// only those like `/bytes/1000` have a known length. A player that may choose is taken to choose the lowest
-    /// representation.
+    /// Bytes of response bodies that one client receives at least; 0 where the workload does not say. Of
+    /// paths, only those like `/bytes/1000` have a known length. A player that may choose is taken to choose
+    /// the lowest representation.
     pub fn least_body_bytes(&self) -> u64 {
         let of_path = |path: &String| path.strip_prefix("/bytes/").and_then(|bytes| bytes.parse().ok());
         let each = |load: &LoopLoad| {

@@ -17,6 +17,8 @@ pub struct RunPlayback {
     pub run: u32,
     /// When playback began; `None` if it never did.
     pub startup_ns: Option<u64>,
+    /// How many clients began; the playback is that of the first.
+    pub clients: u32,
     /// When the playback ended, or the player gave up.
     pub end_ns: u64,
     /// Whether the whole video was played.
@@ -70,9 +72,9 @@ pub struct StallSpan {
 }
 
 impl RunPlayback {
-    /// The playback of a client group of a stored run; `None` if it plays no video.
+    /// The playback of the first client of a client group of a stored run; `None` if it plays no video.
     pub fn from_record(record: &RunRecord, group: u16) -> Option<RunPlayback> {
-        let events = || record.player.iter().filter(|event| event.group == group);
+        let events = || record.player.iter().filter(|event| event.group == group && event.client == 0);
         let mut building = Building::new(record, group, events().next()?.at_ns);
         for event in events() {
             building.add(event);
@@ -141,7 +143,9 @@ struct Building {
 
 impl Building {
     fn new(record: &RunRecord, group: u16, began_ns: u64) -> Building {
+        let client = record.clients.iter().find(|client| client.group == group);
         let playback = RunPlayback {
+            clients: client.map_or(1, |client| client.clients_begun),
             cell: record.cell + u32::from(group),
             run: record.run,
             buffer: vec![(0, 0)],

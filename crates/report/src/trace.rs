@@ -14,6 +14,8 @@ pub struct RunTrace {
     pub cell: u32,
     /// Its number in the plan.
     pub run: u32,
+    /// How many clients began; the trace is that of the first.
+    pub clients: u32,
     /// In the order in which they were wanted.
     pub requests: Vec<RequestTrace>,
     /// In the order in which they were opened.
@@ -58,11 +60,17 @@ pub struct ConnectionTrace {
     pub is_encrypted: bool,
 }
 
+/// A run by its number, and its first client if there were several: `run 3, client 0 of 20`.
+pub(crate) fn of_client(run: u32, clients: u32) -> String {
+    if clients > 1 { format!("run {run}, client 0 of {clients}") } else { format!("run {run}") }
+}
+
 impl RunTrace {
-    /// The trace of a client group of a stored run.
+    /// The trace of the first client of a client group of a stored run.
     pub fn from_record(record: &RunRecord, group: u16) -> Self {
-        let samples = || record.samples.iter().filter(move |sample| sample.group == group);
-        let connections = || record.connections.iter().filter(move |row| row.group == group);
+        let samples = || record.samples.iter().filter(move |row| row.group == group && row.client == 0);
+        let connections =
+            || record.connections.iter().filter(move |row| row.group == group && row.client == 0);
         let client = record.clients.iter().find(|client| client.group == group);
         let dns_lookup = client.and_then(|client| client.dns_lookup);
         let begin = samples()
@@ -100,12 +108,18 @@ impl RunTrace {
         RunTrace {
             cell: record.cell + u32::from(group),
             run: record.run,
+            clients: client.map_or(1, |client| client.clients_begun),
             requests: samples().map(request).collect(),
             connections: connections().map(connection).collect(),
             dns_lookup_ns: dns_lookup.map(|dns_lookup| {
                 (dns_lookup.began_ns.saturating_sub(begin), dns_lookup.ended_ns.saturating_sub(begin))
             }),
         }
+    }
+
+    /// The run, and the client of several.
+    pub(crate) fn name(&self) -> String {
+        of_client(self.run, self.clients)
     }
 
     /// When the last response was complete.

@@ -72,8 +72,8 @@ impl SharedWorkload {
     }
 }
 
-/// A method that calls the same method of the workload at hand: the only match on all workloads besides
-/// those of [`SharedWorkload`]. Calls stay static, because a generator's own cost is part of every measurement.
+/// A method that calls the same method of the workload at hand: the only match on all workloads besides those
+/// of [`SharedWorkload`]. Calls stay static, because a generator's own cost is part of every measurement.
 macro_rules! forward {
     (fn $name:ident($self:ident: $receiver:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?) => {
         fn $name($self: $receiver $(, $argument: $type)*) $(-> $result)? {

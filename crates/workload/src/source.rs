@@ -99,7 +99,8 @@ impl Seeds {
     }
 }
 
-/// A workload as its worker sees it: one client's. Times are nanoseconds since the run's start; hosts are numbered from 0.
+/// A workload as its worker sees it: one client's. Times are nanoseconds since the run's start; hosts are
+/// numbered from 0.
 ///
 /// The defaults are those of a workload with one host, without warm-up, without timers.
 pub trait RequestSource {

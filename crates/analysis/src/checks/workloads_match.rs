@@ -58,8 +58,8 @@ fn runs_of(context: &Context<'_>, side: &Side<'_>) -> BTreeMap<u32, Work> {
 struct Work {
     /// Requests of a page, or of a loop that a number of requests ends; successful requests of a player.
     requests: Option<f64>,
-    /// Body bytes of a client's page, or per request of a loop; `None` if a player chooses representations, which is
-    /// its answer.
+    /// Body bytes of a client's page, or per request of a loop; `None` if a player chooses representations,
+    /// which is its answer.
     body_bytes: Option<f64>,
     /// Different URLs of a loop, if its client reports them.
     urls: Option<f64>,

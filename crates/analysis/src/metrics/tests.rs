@@ -27,8 +27,8 @@ fn every_metric_has_a_description() {
     assert!(find("speed").is_none());
 }
 
-/// The run again with `clients` clients: client `c` does everything `c` seconds later and takes `1 + c` times as
-/// long.
+/// The run again with `clients` clients: client `c` does everything `c` seconds later and takes `1 + c` times
+/// as long.
 fn with_clients(mut bench: Bench, clients: u32) -> Bench {
     bench.plan.cells.iter_mut().for_each(|cell| cell.group.clients = clients);
     for record in &mut bench.records {

@@ -52,9 +52,9 @@ pub(super) const METRICS: &[Metric] = &[
     entered("packets_down", "Packets on the wire, down", "1", |view| sum(view, |link| link.down.packets_in)),
 ];
 
-/// Jain's index of the clients' goodput: 1 where all are equal, 1/n where one of n has all (Jain, Chiu and Hawe,
-/// *A quantitative measure of fairness and discrimination*, DEC-TR-301, 1984). `None` for a single client. A client
-/// without a success has a goodput of 0.
+/// Jain's index of the goodput of clients: 1 where all are equal, 1/n where one of n has all (Jain, Chiu and
+/// Hawe, *A quantitative measure of fairness and discrimination*, DEC-TR-301, 1984). `None` for a single
+/// client. A client without a success has a goodput of 0.
 fn fairness(view: &View<'_>) -> Option<f64> {
     let goodput = |totals: &Totals| {
         let (from, until) = (totals.all.first_intended_ns?, totals.all.last_done_ns?);

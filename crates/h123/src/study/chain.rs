@@ -17,8 +17,8 @@ use model::{Cell, Variant};
 use crate::study::server_time::TimedServer;
 use crate::study::{SERVER_NAME, SERVER_THREADS, Study, failed};
 
-/// The folders of the front server and of the server behind it, in the run's folder of logs; of further chains
-/// with a number.
+/// The folders of the front server and of the server behind it, in the run's folder of logs; of further
+/// chains with a number.
 const FRONT: &str = "server";
 const BACK: &str = "back";
 

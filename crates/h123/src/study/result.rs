@@ -144,8 +144,8 @@ fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Valu
     })
 }
 
-/// What figures show of each run and cell: its trace if that is small enough, the monitor's readings, and the playback
-/// of a video.
+/// What figures show of each run and cell: its trace if that is small enough, the monitor's readings, and the
+/// playback of a video.
 type FigureData = BTreeMap<(u32, u32), (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
 
 /// The same of the runs that represent their cells.

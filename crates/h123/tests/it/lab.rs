@@ -668,8 +668,8 @@ fn a_rebinding_nat_breaks_tcp_and_not_quic() {
                 rebinding = true\n";
     std::fs::write(files.path().join("networks/nat.toml"), text).unwrap();
     std::fs::write(files.path().join("upload"), vec![b'x'; 2_000_000]).unwrap();
-    // Transfers of 4 s, so that the mapping changes in their middle. QUIC uploads: a client that only receives
-    // has nothing to send from its new port once no packet arrives.
+    // Transfers of 4 s, so that the mapping changes in their middle. QUIC uploads: a client that only
+    // receives has nothing to send from its new port once no packet arrives.
     let script = "curl --silent --output body --max-time 8 --cacert $H123_CA https://server:8442/bytes/2000000; echo $?; \
                   $H123 load -n 1 --json -q --cacert $H123_CA --variant h3 --data @upload https://server:8443/echo";
     let run = |script: &str| {

@@ -187,8 +187,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives the requests of a client that wait for a host to its idle connections: the longest idle first, so
-    /// that all are used equally; for a page the last used first, as browsers do.
+    /// Gives the requests of a client that wait for a host to its idle connections: the longest idle first,
+    /// so that all are used equally; for a page the last used first, as browsers do.
     pub(super) fn hand_out(&mut self, place: u32, host: usize) {
         while self.session.waiting(place, host) > 0 {
             let is_paced = self.session.is_paced;

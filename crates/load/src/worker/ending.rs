@@ -53,8 +53,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Fails a client's next due request with its connection. In a closed loop it was intended when the connection
-    /// was opened.
+    /// Fails a client's next due request with its connection. In a closed loop it was intended when the
+    /// connection was opened.
     pub(crate) fn fail_due(
         &mut self,
         (place, host): (u32, usize),

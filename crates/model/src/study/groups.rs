@@ -23,7 +23,7 @@ pub(super) const GROUP_KEYS: &[Key] = keys! {
     "end", "text or table", "`\"done\"`", r#"{ after = "30s" }"#,
         "When it ends: `done` when its work is done; `{ after = TIME }` also after a time; `{ with = GROUP }` also with another group.";
     "background", "boolean", "`false`", "true",
-        "Whether it only runs beside the others: nothing is compared with it, and it may set what the matrix varies.";
+        "Whether it only loads server and links: nothing is compared with it, and it may set what the matrix varies.";
 };
 pub(super) const END_KEYS: &[Key] = keys! {
     "after", "duration", "none", r#""30s""#, "The time after the clients' start, above 0.";
@@ -241,7 +241,8 @@ impl Study {
 /// Checks that the groups of every run can run together.
 ///
 /// # Errors
-/// Ends wait for each other, servers have different pins, or an external client cannot do what its group wants.
+/// Ends wait for each other, servers have different pins, or an external client cannot do what its group
+/// wants.
 pub(super) fn check_together(study: &Study, cells: &[Cell]) -> Result<(), InputError> {
     for run in cells.chunk_by(|_, next| next.group.group > 0) {
         let groups: Vec<&ClientGroup> = run.iter().map(|cell| &cell.group).collect();
@@ -249,7 +250,7 @@ pub(super) fn check_together(study: &Study, cells: &[Cell]) -> Result<(), InputE
             if let (Some(circle), End::With(other)) = (circle_of_ends(&groups, cell.group.group), &entry.end)
             {
                 return Err(other.error(format!(
-                    "the ends of the groups wait for each other: {circle}; give one of them an `end` of its own"
+                    "the ends of the groups wait for each other: {circle}; write another `end` for one of them"
                 )));
             }
             if cell.pins != run[0].pins {
@@ -259,29 +260,30 @@ pub(super) fn check_together(study: &Study, cells: &[Cell]) -> Result<(), InputE
                     run[0].group.name, cell.group.name
                 )));
             }
-            check_external(entry, cell, run)?;
+            check_external(cell, run).map_err(|problem| match &entry.name {
+                Some(name) => name.error(problem),
+                None => study.matrix.error(problem),
+            })?;
         }
     }
     Ok(())
 }
 
 /// An external client is one process that runs until it is done, and finds its server by /etc/hosts.
-fn check_external(entry: &GroupEntry, cell: &Cell, run: &[Cell]) -> Result<(), InputError> {
+fn check_external(cell: &Cell, run: &[Cell]) -> Result<(), String> {
     let client = &cell.group.client;
     if client == OWN_CLIENT {
         return Ok(());
     }
     if cell.group.clients > 1 {
-        return Err(entry.error(format!(
+        return Err(format!(
             "`clients`: {} clients of `{client}` are not possible: it runs once, with its own number of connections; \
              write `connections` in the workload, or use `{OWN_CLIENT}`",
             cell.group.clients
-        )));
+        ));
     }
     if cell.group.end != GroupEnd::Done {
-        let problem =
-            format!("`end`: `{client}` ends when it is done; remove the key, or use `{OWN_CLIENT}`");
-        return Err(entry.error(problem));
+        return Err(format!("`end`: `{client}` ends when it is done; remove the key, or use `{OWN_CLIENT}`"));
     }
     let is_other = |other: &&Cell| {
         other.group.client != OWN_CLIENT
@@ -290,11 +292,11 @@ fn check_external(entry: &GroupEntry, cell: &Cell, run: &[Cell]) -> Result<(), I
     };
     match run.iter().find(is_other) {
         None => Ok(()),
-        Some(other) => Err(entry.error(format!(
+        Some(other) => Err(format!(
             "the groups `{}` and `{}` have external clients in the node `{}`, which knows one server only; choose \
              another `node` for one of them",
             other.group.name, cell.group.name, cell.group.node
-        ))),
+        )),
     }
 }
 
@@ -383,7 +385,10 @@ mod tests {
     #[test]
     fn the_clients_of_groups_can_be_swept() {
         let swept = |sweep: &str| {
-            parse(&with_groups(TWO).replace("workload = [\"small\"]", &format!("workload = [\"small\"]\n{sweep}")))
+            parse(
+                &with_groups(TWO)
+                    .replace("workload = [\"small\"]", &format!("workload = [\"small\"]\n{sweep}")),
+            )
         };
         let of = |plan: &Plan| plan.cells.iter().map(|cell| cell.group.clients).collect::<Vec<_>>();
         let both = swept("clients = [1, 50]").unwrap();
@@ -428,6 +433,15 @@ mod tests {
         assert_eq!(bulk.len(), 2);
         assert!(bulk.iter().all(|cell| cell.group.variant == Variant::H2));
         assert!(bulk.iter().all(|cell| cell.group.end == GroupEnd::AfterNs(5_000_000_000)));
+    }
+
+    #[test]
+    fn an_external_client_is_one_process() {
+        let text = SHORT
+            .replace("[matrix]", "[matrix]\nclient = [\"wrk\"]")
+            .replace("page = \"small\"", "page = \"small\"\nclients = 2");
+        let fault = parse(&text).unwrap_err();
+        assert!(fault.contains("`clients`: 2 clients of `wrk` are not possible"), "{fault}");
     }
 
     #[test]

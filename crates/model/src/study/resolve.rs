@@ -26,7 +26,8 @@ const MOST_CELLS: usize = 10_000;
 /// More runs than this would not end within days.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// The levels of every factor, looked up: those of the matrix in its order, then those that groups alone name.
+/// The levels of every factor, looked up: those of the matrix in its order, then those that groups alone
+/// name.
 struct Matrix {
     dns_rtt_ns: Option<u64>,
     variants: Vec<Variant>,
@@ -50,8 +51,8 @@ pub(super) struct ClientsOf {
 struct Role {
     node: String,
     end: GroupEnd,
-    /// For each server that the group can use, by its index, and for each level of `network`: the index of the
-    /// route from this group's node to the server's.
+    /// For each server that the group can use, by its index, and for each level of `network`: the index of
+    /// the route from this group's node to the server's.
     routes: Vec<Vec<usize>>,
 }
 
@@ -271,8 +272,8 @@ fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     })
 }
 
-/// The groups with their nodes. Nodes other than the topology's client and server have their own routes, which are
-/// added to the networks.
+/// The groups with their nodes. Nodes other than the topology's client and server have their own routes,
+/// which are added to the networks.
 fn resolve_groups(
     study: &Study,
     servers: &[ServerLevel],

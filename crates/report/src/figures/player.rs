@@ -11,6 +11,7 @@ use crate::svg::{
     float, text_width,
 };
 use crate::text::{self, duration};
+use crate::trace::of_client;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "player",
@@ -164,7 +165,8 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, max: usize) -> Option<Pane
 fn draw_row(canvas: &mut Canvas, row: &Row<'_>, playback: &RunPlayback, frame: &Frame, top: f64) -> String {
     let (level, style, believable) = (&row.series.name, row.series.style, row.is_believable());
     let summary = describe(playback);
-    let description = format!("{level}: {summary}, run {}{}", playback.run, row.mark());
+    let run = of_client(playback.run, playback.clients);
+    let description = format!("{level}: {summary}, {run}{}", row.mark());
     let plots = (top + frame.name + TITLE, top + frame.row());
     canvas.group(&row.class(), None, |c| draw_waiting(c, playback, frame, plots, level));
     draw_scales(canvas, frame, plots);

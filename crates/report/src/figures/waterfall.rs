@@ -84,7 +84,7 @@ fn draw_panel(context: &Context<'_>, row: &Row<'_>, trace: &RunTrace, end_ns: u6
         if !row.is_believable() {
             c.cross(at(WIDTH - 12.0, 10.0), 6.0);
         }
-        let title = format!("{}, run {}", units.title("time since the start"), trace.run);
+        let title = format!("{}, {}", units.title("time since the start"), trace.name());
         Axis { scale, top: TOP, bottom, title: &title, label: &|value| units.short(value) }.draw(c);
         let x = scale.place(float(trace.end_ns()));
         c.line(at(x, TOP - 6.0), at(x, bottom), "finish");

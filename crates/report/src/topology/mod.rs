@@ -6,7 +6,7 @@ mod tree;
 use model::Topology;
 use model::external::OWN_CLIENT;
 use model::network::Network;
-use model::plan::{DIRECT, Plan};
+use model::plan::{Cell, DIRECT, Plan};
 
 use crate::figures::Panel;
 use crate::method::Settings;
@@ -100,9 +100,25 @@ fn servers(plan: &Plan) -> Vec<String> {
     plan.servers.iter().map(|server| clean_line(server)).collect()
 }
 
+/// The servers that clients use in a node, by the names of the study.
+fn servers_in(plan: &Plan, node: &str) -> Vec<String> {
+    let cells = plan.cells.iter().filter(|cell| cell.chain.node == node);
+    text::distinct(cells.map(|cell| clean_line(cell.level("server").unwrap_or(&cell.chain.server))))
+}
+
 /// The client programs.
 fn clients(plan: &Plan) -> Vec<String> {
-    let own = plan.cells.iter().any(|cell| cell.group.client == OWN_CLIENT);
-    let own = own.then(|| "h123 load".to_owned());
-    own.into_iter().chain(plan.external_clients().into_iter().map(clean_line)).collect()
+    programs(plan.cells.iter())
+}
+
+/// The client programs of a node.
+fn clients_in(plan: &Plan, node: &str) -> Vec<String> {
+    programs(plan.cells.iter().filter(|cell| cell.group.node == node))
+}
+
+fn programs<'p>(cells: impl Iterator<Item = &'p Cell>) -> Vec<String> {
+    text::distinct(cells.map(|cell| match cell.group.client.as_str() {
+        OWN_CLIENT => "h123 load".to_owned(),
+        external => clean_line(external),
+    }))
 }

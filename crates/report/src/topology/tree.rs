@@ -5,7 +5,7 @@ use model::plan::Plan;
 use model::topology::{NAME_SERVER, Role, TopologyLink};
 use model::{Topology, network};
 
-use super::{LINE, clients, headed, lines, servers};
+use super::{LINE, clients_in, headed, lines, servers_in};
 use crate::figures::Panel;
 use crate::svg::{Anchor, Canvas, Rect, WIDTH, at, count, fit};
 use crate::text::{self, clean_line};
@@ -164,12 +164,8 @@ fn describe_node(plan: &Plan, topology: &Topology, node: usize) -> String {
     let planned = &plan.topology;
     let crosses = topology.cross.iter().any(|cross| cross.from == node || cross.to == node);
     let mut parts = Vec::new();
-    if own.name == planned.client {
-        parts.push(clients(plan).join(", "));
-    }
-    if own.name == planned.server {
-        parts.push(servers(plan).join(", "));
-    }
+    let programs = [clients_in(plan, &own.name), servers_in(plan, &own.name)];
+    parts.extend(programs.iter().filter(|programs| !programs.is_empty()).map(|programs| programs.join(", ")));
     if planned.back.as_ref() == Some(&own.name) {
         let backs = plan.cells.iter().filter_map(|cell| cell.chain.back.as_ref());
         let backs = text::distinct(backs.map(|back| clean_line(&back.server)));

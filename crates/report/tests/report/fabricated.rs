@@ -709,7 +709,7 @@ fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
         });
     }
     let run = plan.runs.iter().find(|run| run.cell == cell.cell).unwrap().run;
-    RunTrace { cell: cell.cell, run, requests, connections, dns_lookup_ns: None }
+    RunTrace { cell: cell.cell, run, clients: 1, requests, connections, dns_lookup_ns: None }
 }
 
 fn environment() -> Value {

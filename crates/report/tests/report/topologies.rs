@@ -41,6 +41,10 @@ pub(crate) fn measured_on(name: &str, client: &str, server: &str) -> Fabricated 
         link: None,
         built: vec![topology.clone(), topology],
     };
+    for cell in &mut fabricated.plan.cells {
+        cell.group.node = client.to_owned();
+        cell.chain.node = server.to_owned();
+    }
     fabricated.plan.dns_rtt_ns = Some(20_000_000);
     fabricated
 }

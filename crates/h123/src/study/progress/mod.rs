@@ -275,8 +275,8 @@ impl LastRun {
     }
 }
 
-/// The cells whose validity a run of the cells `last` may change: themselves, and those that are compared with
-/// them. With the number of their runs if they are invalid, otherwise 0.
+/// The cells whose validity a run of the cells `last` may change: themselves, and those that are compared
+/// with them. With the number of their runs if they are invalid, otherwise 0.
 fn invalid_cells(
     plan: &Plan,
     last: &[u32],
