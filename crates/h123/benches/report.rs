@@ -141,7 +141,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
         servers: vec![ServerReport::default()],
         server_requests: Vec::new(),
         links: Vec::new(),
-        calibration: None,
+        round_trips: Vec::new(),
         readings: Vec::new(),
     }
 }

@@ -333,7 +333,6 @@ fn own_client() -> String {
     OWN_CLIENT.to_owned()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
 fn is_together(start: &Start) -> bool {
     *start == Start::Together
 }

@@ -107,7 +107,9 @@ fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// What a level stands for; of the first cell, where a sweep or an arm changes it.
 fn described(plan: &Plan, factor: &str, level: &str, describe: impl Fn(&Cell) -> String) -> Option<String> {
-    let cells = plan.cells.iter().filter(|cell| cell.level(factor) == Some(level));
+    // Groups in the background have their own workload.
+    let cells = plan.cells.iter().filter(|cell| !cell.group.is_background);
+    let cells = cells.filter(|cell| cell.level(factor) == Some(level));
     let all: BTreeSet<(usize, usize)> = cells
         .clone()
         .map(|cell| match factor {

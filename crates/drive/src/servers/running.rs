@@ -180,15 +180,16 @@ impl Adapter {
         Ok(server)
     }
 
-    /// How it sends over the requested variant; empty where there are several.
+    /// How it sends over the requested variants; unknown where two of them differ.
     fn sends(&self, spec: &StartSpec<'_>, info: &ProgramInfo, variables: &Variables) -> Result<Sending> {
-        let [variant] = spec.variants else { return Ok(Sending::default()) };
-        let mut values = self.variant(*variant).map(|entry| entry.sends.clone()).unwrap_or_default();
-        for value in &mut values {
-            let words = self.fill(value.as_slice(), &info.version, &info.build, variables)?;
-            *value = words.into_iter().next();
+        let mut all: [Vec<String>; 5] = Default::default();
+        for entry in spec.variants.iter().filter_map(|variant| self.variant(*variant)) {
+            for (known, template) in all.iter_mut().zip(&entry.sends) {
+                let words = self.fill(template.as_slice(), &info.version, &info.build, variables)?;
+                known.extend(words.into_iter().next().filter(|value| !known.contains(value)));
+            }
         }
-        Ok(Sending::of(values))
+        Ok(Sending::of(all.map(|mut known| known.pop().filter(|_| known.is_empty()))))
     }
 
     /// Whether it must be started as a user other than root. For file permissions that user is still root.

@@ -433,6 +433,7 @@ mod tests {
         assert_eq!(bulk.len(), 2);
         assert!(bulk.iter().all(|cell| cell.group.variant == Variant::H2));
         assert!(bulk.iter().all(|cell| cell.group.end == GroupEnd::AfterNs(5_000_000_000)));
+        assert!(bulk.iter().all(|cell| (5..6).contains(&(cell.expected_run_ns / 1_000_000_000))), "not 60 s");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use super::except::Exception;
 use super::factors::{DeclaredFactor, FactorKind};
 use crate::arm::Arm;
 use crate::level::Level;
-use crate::named::Named;
 use crate::network::Network;
 use crate::pins::Pins;
 use crate::plan::{Cell, DIRECT, NamedWorkload, Plan};

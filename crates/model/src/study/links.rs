@@ -4,8 +4,8 @@ use super::Study;
 use super::resolve::ClientsOf;
 use crate::error::InputError;
 use crate::network::Direction;
-use crate::plan::{Cell, PlannedTopology};
-use crate::predict::{LIMIT_FACTOR, transmission_ns};
+use crate::plan::{Cell, GroupEnd, PlannedTopology};
+use crate::predict::{LAB_NS, LIMIT_FACTOR, transmission_ns};
 use crate::topology::Topology;
 use crate::units::{NANOS_PER_S, format_bytes, format_expected, format_rate};
 
@@ -38,7 +38,8 @@ pub(super) fn carry(
 ) -> Result<(), InputError> {
     for run in cells.chunk_by_mut(|_, next| next.group.group > 0) {
         let mut loads: Vec<Load<'_>> = Vec::new();
-        for cell in run.iter() {
+        // A group that ends early needs not carry all.
+        for cell in run.iter().filter(|cell| cell.group.end == GroupEnd::Done) {
             let built = topology.built.get(cell.network).or_else(|| pairs.get(cell.network));
             let bytes = workloads[cell.group.workload].named.workload.least_body_bytes();
             add(&mut loads, built, bytes.saturating_mul(u64::from(cell.group.clients)));
@@ -63,6 +64,15 @@ pub(super) fn carry(
             cell.expected_run_ns = cell.expected_run_ns.saturating_add(start_ns).max(takes_ns);
             let limit_ns = cell.run_limit_ns.max(takes_ns.saturating_mul(LIMIT_FACTOR));
             cell.run_limit_ns = limit_ns.saturating_add(start_ns);
+        }
+        let done_ns: Vec<u64> = run.iter().map(|cell| cell.expected_run_ns).collect();
+        for cell in run.iter_mut() {
+            let ends_ns = match cell.group.end {
+                GroupEnd::Done => continue,
+                GroupEnd::AfterNs(after_ns) => after_ns.saturating_add(LAB_NS),
+                GroupEnd::With(other) => done_ns.get(usize::from(other)).copied().unwrap_or(u64::MAX),
+            };
+            cell.expected_run_ns = cell.expected_run_ns.min(ends_ns);
         }
     }
     Ok(())

@@ -80,17 +80,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: resolve_workloads(study, library)?,
         groups,
     };
-    let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
-    let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
-    for ClientsOf { named, .. } in measured() {
-        metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
-            study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
-        })?;
-    }
-    metric::check_requirement(study, library)?;
-    for ClientsOf { named, clients, .. } in measured() {
-        metric::check_statistic(study, named, *clients, library)?;
-    }
+    check_metric(study, &matrix, library)?;
     let baseline = resolve_baseline(study)?;
     let cold = matrix.workloads.iter().map(|of| &of.named).find(|named| named.workload.as_loop().is_none());
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
@@ -138,6 +128,22 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     })
+}
+
+/// Checks that the metric and the statistic exist for every workload that is measured.
+fn check_metric(study: &Study, matrix: &Matrix, library: &impl Library) -> Result<(), InputError> {
+    let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
+    let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
+    for ClientsOf { named, .. } in measured() {
+        metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
+            study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
+        })?;
+    }
+    metric::check_requirement(study, library)?;
+    for ClientsOf { named, clients, .. } in measured() {
+        metric::check_statistic(study, named, *clients, library)?;
+    }
+    Ok(())
 }
 
 /// The levels of a factor in the matrix, as written.
@@ -325,9 +331,8 @@ fn add_routes(
     let (is_other_client, is_other_server) = (*client != topology.client, *server != topology.server);
     let mut routes = Vec::with_capacity(levels);
     // Networks and topologies have the same indices.
-    for level in topology.built.len()..levels {
-        topology.built.push(Topology::pair(&networks[level]));
-    }
+    let missing = networks.iter().take(levels).skip(topology.built.len());
+    topology.built.extend(missing.map(Topology::pair).collect::<Vec<_>>());
     for level in 0..levels {
         let mut built = topology.built[level].clone();
         let (client_node, server_node) = (built.host(client)?, built.host(server)?);
