@@ -326,7 +326,11 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],
-        workloads: vec![NamedWorkload { name: "w".to_owned(), workload }],
+        workloads: vec![NamedWorkload {
+            name: "w".to_owned(),
+            workload,
+            options: model::options::Options::default(),
+        }],
         servers: vec!["origin".to_owned()],
         cells,
         runs,

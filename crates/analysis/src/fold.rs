@@ -134,6 +134,7 @@ impl<'a> CellFold<'a> {
         let view = View {
             record: self.record,
             cell: Some(self.cell),
+            workload: group.workload,
             totals: group.totals.clone(),
             of_clients: clients.values().filter_map(|client| client.totals).collect(),
             connections: self.record.connections.iter().filter(|row| row.group == number).collect(),

@@ -7,6 +7,7 @@ use model::player::PlayerEvent;
 use model::record::{RunRecord, ServerReport};
 use model::sample::{ConnectionRow, Sample};
 use model::tally::RequestSums;
+use model::workload::Workload;
 
 /// Sums over the requests that count. Sums of two sets of requests merge.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +65,8 @@ pub struct View<'a> {
     pub record: &'a RunRecord,
     /// The run's cell; `None` if the plan does not have it.
     pub cell: Option<&'a Cell>,
+    /// What the group does.
+    pub workload: &'a Workload,
     /// Sums over the requests that count: of one client, for metrics of each client.
     pub totals: Totals,
     /// The same sums of each client, if the group has several.

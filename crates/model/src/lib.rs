@@ -43,6 +43,7 @@ pub mod predict;
 pub mod quantity;
 pub mod reader;
 pub mod record;
+pub mod request_fields;
 pub mod request_path;
 pub mod run_order;
 pub mod sample;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
 use crate::tls::TlsOptions;
+use crate::units::{counted, format_ns};
 
 /// Settings of the generator; each has a default, which a study's clients use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +144,25 @@ pub struct Migration {
 }
 
 impl Options {
+    /// What a study's workload sets, such as `10 requests per connection, method PUT`; empty for the
+    /// defaults.
+    pub fn describe(&self) -> String {
+        let (requests, connections) = (&self.requests, &self.connections);
+        let time = |what: &str, ns: Option<u64>| ns.map(|ns| format!("{what} timeout {}", format_ns(ns)));
+        let each = connections.requests_each;
+        let fields = requests.fields.len() as u64;
+        let body = requests.body.and_then(|body| requests.bodies.get(body as usize));
+        let parts = [
+            each.map(|each| format!("{} per connection", counted(each, "request"))),
+            time("connect", connections.connect_timeout_ns),
+            time("request", connections.request_timeout_ns),
+            requests.method.as_ref().map(|method| format!("method {method}")),
+            (fields > 0).then(|| counted(fields, "field")),
+            body.map(|body| format!("body of {}", counted(body.0.len() as u64, "byte"))),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether every option has its default.
     pub fn is_default(&self) -> bool {
         *self == Options::default()

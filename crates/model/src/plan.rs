@@ -14,6 +14,7 @@ use crate::claim::Claim;
 use crate::external::OWN_CLIENT;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
+use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::player::Player;
@@ -174,6 +175,19 @@ pub struct NamedWorkload {
     pub name: String,
     /// What it is.
     pub workload: Workload,
+    /// How its requests and connections are made; `None` for the defaults.
+    #[serde(default, skip_serializing_if = "Options::is_default")]
+    pub options: Options,
+}
+
+impl NamedWorkload {
+    /// The workload and what is special about its requests, in one line.
+    pub fn describe(&self) -> String {
+        match self.options.describe() {
+            special if special.is_empty() => self.workload.describe(),
+            special => format!("{}; {special}", self.workload.describe()),
+        }
+    }
 }
 
 /// One point of the matrix: what one client group does there.

@@ -122,7 +122,7 @@ fn described(plan: &Plan, factor: &str, level: &str, describe: impl Fn(&Cell) ->
 }
 
 fn describe_workload(plan: &Plan, cell: &Cell) -> String {
-    plan.workload_of(&cell.group).workload.describe()
+    plan.workload_of(&cell.group).describe()
 }
 
 /// The levels that an arm bundles, and its declared differences.

@@ -1,9 +1,9 @@
 //! A study: a question written down as a TOML file, and its resolution into a [`Plan`].
 //!
-//! Two stages. [`written`] takes the file *as written*: every key known, every type right, every unit
-//! readable, every value with its place. [`resolve`] looks up names, refuses contradictions and multiplies
+//! Two stages. `written` takes the file *as written*: every key known, every type right, every unit
+//! readable, every value with its place. `resolve` looks up names, refuses contradictions and multiplies
 //! the matrix out. Both stop at the first error, which names its place, what is wrong and what to write
-//! instead. [`points`] does both for every arm and every level of a sweep.
+//! instead. `points` does both for every arm and every level of a sweep.
 
 use std::rc::Rc;
 
@@ -35,6 +35,7 @@ mod points;
 mod published;
 mod ranges;
 mod repetition;
+mod requests;
 mod resolve;
 mod servers;
 mod start;

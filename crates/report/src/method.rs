@@ -89,7 +89,7 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Description> {
         .map(|named| {
             let (title, what) = match named.workload.page() {
                 Some(page) => (clean_line(&page.title), page_detail(page)),
-                None => (String::new(), named.workload.describe()),
+                None => (String::new(), named.describe()),
             };
             let name = clean_line(&named.name);
             Description { name, title, what, source: String::new(), measured: String::new() }

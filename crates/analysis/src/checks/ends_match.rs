@@ -39,7 +39,11 @@ mod tests {
         let mut bench = Bench::closed(&[Variant::H1, Variant::H2c]);
         let mut other = bench.plan.workloads[0].workload.clone();
         change(&mut other);
-        bench.plan.workloads.push(NamedWorkload { name: "other".into(), workload: other });
+        bench.plan.workloads.push(NamedWorkload {
+            name: "other".into(),
+            workload: other,
+            options: model::options::Options::default(),
+        });
         for (place, name) in [(0, "w"), (1, "other")] {
             bench.plan.cells[place].levels[0] = Level { factor: "workload".into(), value: name.into() };
             bench.plan.cells[place].group.workload = place;

@@ -1,9 +1,9 @@
-//! The times of page loads and of connection establishment.
+//! The times of page loads, of batches of requests, and of connection establishment.
 
 use model::number::float;
 use model::study::Requirement;
 
-use super::{ANY, Metric, PAGE, Table, View, duration, of_client};
+use super::{ANY, LOOPS, Metric, PAGE, Table, View, duration, of_client};
 
 /// The name of the time that a DNS lookup takes.
 pub const DNS_LOOKUP_TIME: &str = "dns_lookup_time";
@@ -16,6 +16,17 @@ pub(super) const METRICS: &[Metric] = &[
         reads: &[Table::Connections],
         starts_with_dns_lookup: true,
         ..of_client(duration("page_load_time", "Page load time", PAGE, |view| {
+            let is_whole = view.totals.all.requests == view.totals.requests_succeeded;
+            since_start(view, view.totals.all.last_done_ns.filter(|_| is_whole))
+        }))
+    },
+    Metric {
+        start: START,
+        end: "last response of the batch done; only in loops that end after a number of requests, if every request succeeded",
+        reads: &[Table::Connections],
+        starts_with_dns_lookup: true,
+        ..of_client(duration("batch_time", "Batch time", LOOPS, |view| {
+            view.workload.requests()?;
             let is_whole = view.totals.all.requests == view.totals.requests_succeeded;
             since_start(view, view.totals.all.last_done_ns.filter(|_| is_whole))
         }))

@@ -78,6 +78,23 @@ fn each_client_has_its_own_page_load() {
 }
 
 #[test]
+fn a_batch_lasts_from_its_first_connection_to_its_last_response() {
+    let mut bench = Bench::closed(&[Variant::H1]);
+    let counted = |bench: &mut Bench, requests| {
+        bench.plan.workloads[0].workload.as_loop_mut().unwrap().requests = requests;
+    };
+    counted(&mut bench, None);
+    assert_eq!(first(&bench).value("batch_time"), None, "a loop that time ends is no batch");
+    counted(&mut bench, Some(50));
+    let record = &bench.records[0];
+    let last_ns = record.samples.iter().filter_map(|sample| sample.done_ns).max().unwrap();
+    let expected = (last_ns - record.connections[0].opened_ns) as f64;
+    assert_eq!(first(&bench).value("batch_time"), Some(expected));
+    bench.records[0].samples[3].outcome = Outcome::failed(FailureKind::Timeout, "too late");
+    assert_eq!(first(&bench).value("batch_time"), None, "it was not whole");
+}
+
+#[test]
 fn work_is_compared_per_client() {
     use crate::fixtures::passes;
     passes("all_requested", &with_clients(Bench::page(&[Variant::H1s, Variant::H2]), 2));

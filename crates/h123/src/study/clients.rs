@@ -228,7 +228,7 @@ impl Study<'_> {
             let path = logs.join(name);
             std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
         };
-        let mut options = Options::default();
+        let mut options = self.plan.workload_of(&cell.group).options.clone();
         options.requests.request_ids = self.plan.server_time;
         options.connections.dns_lookup = self.has_dns();
         options.protocols.tls.early_data = pins.resumption && takes_early_data(&cell.chain);

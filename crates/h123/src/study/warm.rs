@@ -42,7 +42,10 @@ impl Study<'_> {
         for cell in cells {
             let group = &cell.group;
             let assignment = Assignment {
-                options: Options::default(),
+                options: Options {
+                    requests: self.plan.workload_of(group).options.requests.clone(),
+                    ..Options::default()
+                },
                 version: ASSIGNMENT_VERSION,
                 group: group.group,
                 node: cell.chain.node.clone(),

@@ -21,7 +21,7 @@ pub struct Report {
     pub player: Vec<PlayerEvent>,
     /// The worker's costs and sums.
     pub client: ClientReport,
-    /// How long it waited, doing nothing else, for the reader of its rows ([`Observers::rows`]).
+    /// How long it waited, doing nothing else, for the reader of its rows ([`super::Observers::rows`]).
     pub rows_waited_ns: u64,
 }
 

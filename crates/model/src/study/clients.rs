@@ -36,6 +36,15 @@ pub(super) fn check(
                 Some((.., reason)) => reason.clone(),
                 None => {
                     let named = &workloads[workload].named;
+                    if !named.options.is_default() {
+                        return Err(level.error(format!(
+                            "`{}` cannot make the requests of the workload `{}` ({}); use `{OWN_CLIENT}`, or remove these \
+                             keys",
+                            level.value,
+                            named.name,
+                            named.options.describe()
+                        )));
+                    }
                     let refused = library.check_client(&level.value, variant, &named.workload);
                     let reason = refused.map_err(|problem| level.error(problem))?;
                     known.push((variant, workload, reason.clone()));

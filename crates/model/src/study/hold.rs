@@ -70,7 +70,7 @@ impl Hold {
         }
         if let Some(resumption) = &self.resumption
             && resumption.value
-            && let Some(NamedWorkload { name, workload }) = cold_workload
+            && let Some(NamedWorkload { name, workload, .. }) = cold_workload
         {
             let problem = format!(
                 "`resumption` is true, but the workload `{name}` ({}) has a fresh client without a session; write `false`",

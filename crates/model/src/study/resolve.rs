@@ -252,7 +252,7 @@ fn resolve_workload(
         }
         Entry::Resolved(workload) => workload.clone(),
     };
-    Ok(NamedWorkload { name: entry.name.value.clone(), workload })
+    Ok(NamedWorkload { name: entry.name.value.clone(), workload, options: entry.options.clone() })
 }
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {

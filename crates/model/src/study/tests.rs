@@ -595,7 +595,8 @@ fn faults_of_open_loops() {
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",
             "16:1: `rates` is not a key of [workload.small]; did you mean `rate`? The choices are kind, clients, \
-             start, paths, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue",
+             start, paths, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue, \
+             requests_per_connection, connect_timeout, request_timeout, method, headers, body",
         ),
     ] {
         assert_eq!(parse(&open_study(lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");

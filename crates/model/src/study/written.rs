@@ -3,8 +3,8 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Study, arms, claims, dns, groups, hold, loops, metric, player, published, repetition, servers,
-    start, topology,
+    Factor, Study, arms, claims, dns, groups, hold, loops, metric, player, published, repetition, requests,
+    servers, start, topology,
 };
 use std::rc::Rc;
 
@@ -14,6 +14,7 @@ use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::network::InlineNetwork;
+use crate::options::Options;
 use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys};
 use crate::start::Start;
 use crate::workload::{Workload, WorkloadKind};
@@ -96,6 +97,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
+    TableKeys { table: "[workload.NAME] of a loop, its requests", keys: requests::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
@@ -131,6 +133,7 @@ pub(super) struct NamedEntry {
     pub(super) name: Placed<String>,
     pub(super) clients: u32,
     pub(super) start: Start,
+    pub(super) options: Options,
     pub(super) what: Entry,
 }
 
@@ -312,16 +315,20 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();
-    Ok(NamedEntry { name, clients, start, what })
+    let options = match kind {
+        WorkloadKind::Closed | WorkloadKind::Open => requests::read(&table)?,
+        WorkloadKind::Page | WorkloadKind::Player => Options::default(),
+    };
+    Ok(NamedEntry { name, clients, start, options, what })
 }
 
 /// The keys of a kind of workload.
 pub(super) fn workload_keys(kind: WorkloadKind) -> impl Iterator<Item = &'static Key> {
-    let own: [&[Key]; 2] = match kind {
-        WorkloadKind::Page => [PAGE_KEYS, &[]],
-        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS],
-        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS],
-        WorkloadKind::Player => [player::KEYS, &[]],
+    let own: [&[Key]; 3] = match kind {
+        WorkloadKind::Page => [PAGE_KEYS, &[], &[]],
+        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS, requests::KEYS],
+        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS, requests::KEYS],
+        WorkloadKind::Player => [player::KEYS, &[], &[]],
     };
     WORKLOAD_KEYS.iter().chain(own.into_iter().flatten())
 }

@@ -159,7 +159,7 @@ fn level(factor: &str, value: &str) -> Level {
 
 fn page(name: &str, text: &str) -> NamedWorkload {
     let page = Page::parse(name, Source { file: name, text }).unwrap();
-    NamedWorkload { name: name.to_owned(), workload: Workload::Page(page) }
+    NamedWorkload { name: name.to_owned(), workload: Workload::Page(page), options: Default::default() }
 }
 
 pub(crate) fn network(name: &str, text: &str) -> Network {
@@ -379,7 +379,11 @@ pub(crate) fn of_videos() -> Fabricated {
         startup_ns: 500_000_000,
         rule: Rule::Throughput,
     };
-    let video = NamedWorkload { name: "video".to_owned(), workload: Workload::Player(player) };
+    let video = NamedWorkload {
+        name: "video".to_owned(),
+        workload: Workload::Player(player),
+        options: Default::default(),
+    };
     swept(networks.into(), vec![video])
 }
 
@@ -458,6 +462,7 @@ pub(crate) fn over_connections(connections: &[u32]) -> Fabricated {
             LoopLoad { connections: *connections, ..LoopLoad::new("/bytes/1000") },
             Some(1_000_000_000),
         )),
+        options: Default::default(),
     };
     swept(vec![text("1", "100"), text("30", "50")], connections.iter().map(closed).collect())
 }

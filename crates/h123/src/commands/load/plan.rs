@@ -11,6 +11,7 @@ use drive::input::read_bytes;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
+use model::request_fields::{check_method, parse_field};
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
 use model::units::{self, counted};
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
@@ -331,39 +332,18 @@ fn options(
 }
 
 fn method(text: &str) -> Result<String> {
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
-        return Ok(text.to_owned());
-    }
-    let shown = text.escape_debug();
-    Err(UsageError(format!("`{shown}` is not a method; write letters, such as `PUT`")).into())
+    check_method(text).map_err(UsageError)?;
+    Ok(text.to_owned())
 }
 
 /// The fields of `--header`, names in lower case, without `host`.
 fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
-    /// Fields that depend on the connection or the body (RFC 9113, section 8.2.2).
-    const RESERVED: &[&str] = &[
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "upgrade",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-    ];
     let mut fields = Vec::new();
     for header in headers {
         // The escaped form is one line.
-        let fault = |why: &str| UsageError(format!("header `{}`: {why}", header.escape_debug()));
-        let (name, value) = header.split_once(':').ok_or_else(|| fault("write `Name: value`"))?;
-        let name = name.trim().to_ascii_lowercase();
-        http::HeaderName::try_from(&name).map_err(|_| fault("a name has letters, digits and -"))?;
-        http::HeaderValue::try_from(value.trim()).map_err(|_| fault("a value has printable characters"))?;
-        if RESERVED.contains(&name.as_str()) {
-            return Err(fault("h123 sets this field itself").into());
-        }
-        if name != "host" {
-            fields.push((name, value.trim().to_owned()));
-        }
+        let fault = |why: String| UsageError(format!("header `{}`: {why}", header.escape_debug()));
+        let (name, value) = header.split_once(':').ok_or_else(|| fault("write `Name: value`".to_owned()))?;
+        fields.extend(parse_field(name, value).map_err(fault)?);
     }
     Ok(fields)
 }
