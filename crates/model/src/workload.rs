@@ -251,7 +251,7 @@ impl Workload {
     /// paths, only those like `/bytes/1000` have a known length. A player that may choose is taken to choose
     /// the lowest representation.
     pub fn least_body_bytes(&self) -> u64 {
-        let of_path = |path: &String| path.strip_prefix("/bytes/").and_then(|bytes| bytes.parse().ok());
+        let of_path = |path: &String| bytes_of_path(path);
         let each = |load: &LoopLoad| {
             let sum: u64 = load.paths.iter().filter_map(of_path).sum();
             sum / load.paths.len().max(1) as u64
@@ -316,6 +316,12 @@ impl Workload {
             _ => "ends after a time".to_owned(),
         }
     }
+}
+
+/// The length of the body of a path such as `/bytes/1000`; `None` of any other.
+pub(crate) fn bytes_of_path(path: &str) -> Option<u64> {
+    let digits = path.strip_prefix("/bytes/").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse().ok()
 }
 
 fn count(number: u64, noun: &str) -> String {

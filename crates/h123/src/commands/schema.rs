@@ -37,12 +37,19 @@ fn schema() -> Value {
         // Keys that only some kinds of a table have are optional in it.
         let (place, kind) =
             table.table.split_once(" with ").map_or((table.table, ""), |(place, kind)| (place, kind));
+        // Values such as `start`, which several tables have, are texts or tables there.
+        let is_value = place != "the study" && !place.starts_with('[') && root["properties"].get(place).is_none();
+        if is_value {
+            continue;
+        }
         let segments: Vec<&str> = match place {
             "the study" => Vec::new(),
             place => place.trim_matches(['[', ']']).split('.').collect(),
         };
         add(&mut root, &segments, place.starts_with("[["), table, kind.is_empty());
     }
+    // Sweeps are paths of keys, with a list or a range.
+    root["properties"]["matrix"]["additionalProperties"] = json!({ "type": ["array", "string"] });
     root
 }
 
@@ -160,7 +167,12 @@ mod tests {
         let schema = schema();
         assert_eq!(schema["additionalProperties"], false);
         assert!(schema["required"].as_array().unwrap().contains(&json!("question")));
-        assert_eq!(table(&schema, "[matrix]")["additionalProperties"], false);
+        assert_eq!(table(&schema, "[workload.x]")["additionalProperties"], false);
+        assert!(table(&schema, "[workload.x]")["properties"]["requests_per_connection"].is_object());
+        assert!(table(&schema, "[[group]]")["properties"]["start"].is_object());
+        assert!(schema["properties"].get("start").is_none(), "`start` is no key of the study");
+        let sweep = &table(&schema, "[matrix]")["additionalProperties"];
+        assert_eq!(*sweep, json!({ "type": ["array", "string"] }), "any path can be a factor");
         assert_eq!(schema["properties"]["runs"]["type"], "integer");
         assert_eq!(schema["properties"]["claim"]["type"], "array");
     }

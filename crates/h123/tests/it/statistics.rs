@@ -153,7 +153,7 @@ fn verdicts_are_about_the_statistic_of_the_study() {
     assert!(across.contains("the 90th percentile of each cell in A and in B"), "{across}");
     let refused = h123(["run", "quick", "--statistic", "p99"]).expect(2);
     assert!(
-        refused.stderr.contains("`statistic`: a run has one value of `page_load_time`, so it has no p99"),
+        refused.stderr.contains("`statistic`: a run has one value of `page_load_time` for each client, so one client has no p99"),
         "{}",
         refused.stderr
     );
@@ -305,7 +305,7 @@ fn another_server_is_a_caveat(a: &str, b: &str) {
     let before = fs::read_to_string(&file).unwrap();
     let mut plan: Value = serde_json::from_str(&before).unwrap();
     for cell in plan["cells"].as_array_mut().unwrap() {
-        cell["chains"][0]["set"] = serde_json::json!({ "workers": 2 });
+        cell["chain"]["set"] = serde_json::json!({ "workers": 2 });
     }
     plan["accepted"] = serde_json::json!(["client_waited"]);
     fs::write(&file, plan.to_string()).unwrap();

@@ -130,6 +130,14 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_files_get_the_bodies_of_loops() {
+        let files: Vec<(String, u64)> = plan(1, 1).segments().into_iter().collect();
+        assert_eq!(files, [("/bytes/1000000".to_owned(), 1_000_000)]);
+        let large = parse(&text(1, 1).replace("/bytes/1000000", "/bytes/64000001")).unwrap();
+        assert!(large.segments().is_empty(), "too long for a file");
+    }
+
+    #[test]
     fn groups_share_the_links_on_both_routes() {
         let groups = "[[group]]\nname = 'a'\n[[group]]\nname = 'b'\nclients = 9\n";
         let plan = parse(&format!("{}{groups}", text(1, 1))).unwrap();

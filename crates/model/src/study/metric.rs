@@ -98,7 +98,7 @@ pub(super) fn check_statistic(
         ),
         Some(ValuesPerRun::Clients) if statistic.tail_quantile().is_some() && clients == 1 => format!(
             "a run has one value of `{metric}` for each client, so one client has no {statistic}; write `median` or \
-             `mean`, or more `clients`"
+             `mean`, more `clients`, or compare a metric with a value for each request, such as `request_time`"
         ),
         Some(ValuesPerRun::Clients) => match statistic.least_values() {
             least if u64::from(clients) < least => format!(

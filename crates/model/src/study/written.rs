@@ -97,7 +97,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
-    TableKeys { table: "[workload.NAME] of a loop, its requests", keys: requests::KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\": requests", keys: requests::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
