@@ -320,7 +320,8 @@ impl Workload {
 
 /// The length of the body of a path such as `/bytes/1000`; `None` of any other.
 pub(crate) fn bytes_of_path(path: &str) -> Option<u64> {
-    let digits = path.strip_prefix("/bytes/").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let digits =
+        path.strip_prefix("/bytes/").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok()
 }
 

@@ -38,7 +38,8 @@ fn schema() -> Value {
         let (place, kind) =
             table.table.split_once(" with ").map_or((table.table, ""), |(place, kind)| (place, kind));
         // Values such as `start`, which several tables have, are texts or tables there.
-        let is_value = place != "the study" && !place.starts_with('[') && root["properties"].get(place).is_none();
+        let is_value =
+            place != "the study" && !place.starts_with('[') && root["properties"].get(place).is_none();
         if is_value {
             continue;
         }

@@ -153,7 +153,9 @@ fn verdicts_are_about_the_statistic_of_the_study() {
     assert!(across.contains("the 90th percentile of each cell in A and in B"), "{across}");
     let refused = h123(["run", "quick", "--statistic", "p99"]).expect(2);
     assert!(
-        refused.stderr.contains("`statistic`: a run has one value of `page_load_time` for each client, so one client has no p99"),
+        refused.stderr.contains(
+            "`statistic`: a run has one value of `page_load_time` for each client, so one client has no p99"
+        ),
         "{}",
         refused.stderr
     );
