@@ -1,6 +1,7 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
 mod check;
+mod group;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,7 +19,6 @@ use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::player::Player;
-use crate::start::Start;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::Settings;
@@ -27,6 +27,8 @@ use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
 pub use crate::level::Level;
+pub(crate) use group::circle_of_ends;
+pub use group::{ClientGroup, GroupEnd};
 
 /// The version of `plan.json`.
 pub const PLAN_VERSION: u32 = 9;
@@ -224,50 +226,6 @@ pub struct Cell {
     pub unsupported: Option<String>,
 }
 
-/// A role: some clients that do the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClientGroup {
-    /// Its number within the run.
-    #[serde(rename = "number")]
-    pub group: u16,
-    /// The study's name for it; empty for the only group of a study without `[[group]]`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// The node in which it runs.
-    pub node: String,
-    /// The name of the external client; `None` for `h123`.
-    #[serde(default = "own_client", skip_serializing_if = "is_own_client")]
-    pub client: String,
-    /// The variant that it uses.
-    pub variant: Variant,
-    /// Index into `workloads`.
-    pub workload: usize,
-    /// Number of clients.
-    pub clients: u32,
-    /// How the clients begin.
-    #[serde(default, skip_serializing_if = "is_together")]
-    pub start: Start,
-    /// When it ends.
-    #[serde(default, skip_serializing_if = "GroupEnd::is_default")]
-    pub end: GroupEnd,
-    /// Whether it only loads server and links, and nothing is compared with it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_background: bool,
-}
-
-/// When a client group ends. What is then in flight is unfinished, not failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GroupEnd {
-    /// When its clients have done their work.
-    #[default]
-    Done,
-    /// This many nanoseconds after the clients' start, or when its clients are done.
-    AfterNs(u64),
-    /// When the group of this number ends, or when its clients are done.
-    With(u16),
-}
-
 /// A role: a server that clients use, and the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChain {
@@ -346,18 +304,6 @@ impl PlannedTopology {
     }
 }
 
-fn own_client() -> String {
-    OWN_CLIENT.to_owned()
-}
-
-fn is_together(start: &Start) -> bool {
-    *start == Start::Together
-}
-
-fn is_own_client(client: &str) -> bool {
-    client == OWN_CLIENT
-}
-
 impl Cell {
     /// The value of a factor in this cell.
     pub fn level(&self, factor: &str) -> Option<&str> {
@@ -412,30 +358,6 @@ pub(crate) fn add_name_server<'a>(
     clients.sort_unstable();
     clients.dedup();
     topology.add_name_server(rtt_ns, &clients, "the study's `dns`")
-}
-
-/// The names of client groups whose ends wait for each other, beginning with the group of number `from`;
-/// `None` if its end comes.
-pub(crate) fn circle_of_ends(groups: &[&ClientGroup], from: u16) -> Option<String> {
-    let mut names = Vec::new();
-    let mut number = from;
-    while let Some(group) = groups.get(usize::from(number)) {
-        names.push(group.name.as_str());
-        if names.len() > groups.len() {
-            return Some(names.join(", "));
-        }
-        match group.end {
-            GroupEnd::With(other) => number = other,
-            GroupEnd::Done | GroupEnd::AfterNs(_) => return None,
-        }
-    }
-    None
-}
-
-impl GroupEnd {
-    fn is_default(&self) -> bool {
-        *self == GroupEnd::default()
-    }
 }
 
 impl Plan {
@@ -545,7 +467,7 @@ impl Plan {
     pub fn external_clients(&self) -> Vec<&str> {
         let mut clients = Vec::new();
         for group in self.cells.iter().map(|cell| &cell.group) {
-            if !is_own_client(&group.client) && !clients.contains(&group.client.as_str()) {
+            if group.client != OWN_CLIENT && !clients.contains(&group.client.as_str()) {
                 clients.push(group.client.as_str());
             }
         }

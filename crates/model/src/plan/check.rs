@@ -235,7 +235,7 @@ mod tests {
             ("/study", json!("a\u{1b}[2J"), "contains a control character"),
             ("/cells/0/network", json!(7), "cell 0: it names network 7 of 1"),
             ("/cells/0/group/workload", json!(7), "cell 0: it names workload 7 of 1"),
-            ("/cells/0/group/number", json!(1), "cell 0: its client group 1 follows no group 0"),
+            ("/cells/0/group/group", json!(1), "cell 0: its client group 1 follows no group 0"),
             ("/cells/1/cell", json!(0), "cell 1: its number is 0"),
             ("/runs/1/cell", json!(9), "run 1: it names cell 9 of 2"),
             ("/runs/1/run", json!(5), "run 1: its number is 5"),

@@ -1,13 +1,21 @@
 //! The clients of a study: h123's own, and external ones.
 
 use super::factors::{FactorKind, check_name};
-use super::resolve::ClientsOf;
 use super::{Library, Study};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
-use crate::plan::Cell;
+use crate::plan::{Cell, NamedWorkload};
 use crate::reader::Placed;
+use crate::start::Start;
 use crate::variant::Variant;
+
+/// A workload, and the clients of a group that has it.
+#[derive(Clone, Debug)]
+pub(super) struct ClientsOf {
+    pub(super) named: NamedWorkload,
+    pub(super) clients: u32,
+    pub(super) start: Start,
+}
 
 /// Checks that every client of the matrix and of the groups exists.
 pub(super) fn check_names(study: &Study, library: &impl Library) -> Result<(), InputError> {

@@ -1,7 +1,7 @@
 //! What the links of a run have to carry: the bytes of all clients of all groups, and how long that takes.
 
 use super::Study;
-use super::resolve::ClientsOf;
+use super::clients::ClientsOf;
 use crate::error::InputError;
 use crate::network::Direction;
 use crate::plan::{Cell, GroupEnd, PlannedTopology};

@@ -1,5 +1,6 @@
 //! Resolves a study into a plan: looks up names, refuses contradictions, multiplies the matrix out.
 
+use super::clients::ClientsOf;
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
@@ -15,7 +16,6 @@ use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
-use crate::start::Start;
 use crate::topology::Topology;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
@@ -37,14 +37,6 @@ struct Matrix {
     workloads: Vec<ClientsOf>,
     backends: Vec<Backend>,
     groups: Vec<Role>,
-}
-
-/// A workload, and the clients of a group that has it.
-#[derive(Clone, Debug)]
-pub(super) struct ClientsOf {
-    pub(super) named: NamedWorkload,
-    clients: u32,
-    start: Start,
 }
 
 /// A client group, looked up.
