@@ -344,3 +344,55 @@ pub(crate) fn read_in_thread(mut pipe: ChildStdout) -> Result<Receiver<Vec<u8>>>
     thread::Builder::new().name("h123-client".to_owned()).spawn(read).context("cannot start a thread")?;
     Ok(receiver)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a process says that made requests of these numbers, whose contents it numbers from 0.
+    fn outcome(requests: &[u64], contents: &[&str]) -> ClientOutcome {
+        let row = |(content, request): (u16, &u64)| Sample {
+            request: *request,
+            content: Some(content),
+            ..Sample::default()
+        };
+        ClientOutcome {
+            samples: (0..).zip(requests).map(row).collect(),
+            report: ClientReport {
+                contents: contents.iter().map(|content| (*content).to_owned()).collect(),
+                clients_begun: 1,
+                started_ns: 10 + requests[0],
+                finished_ns: 100 + requests[0],
+                cpu_user_ns: 5,
+                ..ClientReport::default()
+            },
+            ..ClientOutcome::empty()
+        }
+    }
+
+    #[test]
+    fn processes_of_a_group_become_one_client() {
+        let mut all = outcome(&[0, 2], &["text/html", "image/png"]);
+        all.merge(outcome(&[1, 3], &["image/png", "text/css"]));
+        assert_eq!(all.report.contents, ["text/html", "image/png", "text/css"]);
+        let rows: Vec<(u64, Option<u16>)> =
+            all.samples.iter().map(|sample| (sample.request, sample.content)).collect();
+        assert_eq!(rows, [(0, Some(0)), (1, Some(1)), (2, Some(1)), (3, Some(2))]);
+        let report = &all.report;
+        assert_eq!((report.clients_begun, report.cpu_user_ns), (2, 10));
+        assert_eq!((report.started_ns, report.finished_ns), (10, 101));
+    }
+
+    #[test]
+    fn the_first_failure_of_a_group_is_kept() {
+        let failed = |reason: &str| ClientOutcome {
+            outcome: Outcome::failed(FailureKind::Client, reason),
+            ..ClientOutcome::empty()
+        };
+        let mut all = outcome(&[0], &["text/html"]);
+        all.merge(failed("one"));
+        all.merge(failed("two"));
+        assert_eq!(all.outcome, Outcome::failed(FailureKind::Client, "one"));
+        assert_eq!(all.samples.len(), 1, "complete rows stay");
+    }
+}
