@@ -23,6 +23,7 @@ mod clients;
 mod dns;
 mod except;
 mod factors;
+mod full;
 mod groups;
 mod hold;
 mod join;

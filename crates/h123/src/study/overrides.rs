@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use model::study::{Override, OverrideValue};
 
-use self::Kind::{Added, List, Number, Text};
+use self::Kind::{Added, Full, List, Number, Text};
 
 /// The group of these options without `--runs`, for options that exclude them: a result accepts more runs,
 /// but no other settings.
@@ -13,6 +13,7 @@ const RUNS: &str = "runs";
 /// Every option: its name, the name of its value, what it does to which key of the study, its help and an
 /// example. A new override is a new entry.
 const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
+    ("full", "", Full, "full", "Run the study at its full size, as its table `[full]` says", "--full"),
     (
         "server",
         "NAME",
@@ -126,6 +127,8 @@ enum Kind {
     List,
     /// Adds entries to the study's list.
     Added,
+    /// Asks for the study's full size.
+    Full,
 }
 
 /// The overrides on a command line.
@@ -160,11 +163,12 @@ impl Args for StudyOverrides {
     fn augment_args(command: Command) -> Command {
         let args = OPTIONS.iter().map(|(name, value_name, kind, _, help, example)| {
             let long_help = format!("{help}\n\nExample: {example}");
-            let arg = Arg::new(*name).long(*name).value_name(*value_name).help(*help).long_help(long_help);
+            let arg = Arg::new(*name).long(*name).help(*help).long_help(long_help);
             match kind {
-                Text => arg,
-                Number => arg.value_parser(value_parser!(u64)),
-                List | Added => arg.action(ArgAction::Append),
+                Full => arg.action(ArgAction::SetTrue),
+                Text => arg.value_name(*value_name),
+                Number => arg.value_name(*value_name).value_parser(value_parser!(u64)),
+                List | Added => arg.value_name(*value_name).action(ArgAction::Append),
             }
         });
         let names = OPTIONS.iter().map(|(name, ..)| *name).filter(|name| *name != RUNS);
@@ -185,6 +189,8 @@ impl FromArgMatches for StudyOverrides {
                     Some(number) => (OverrideValue::Number(*number), vec![number.to_string()]),
                     None => continue,
                 },
+                Full if matches.get_flag(name) => (OverrideValue::Full, vec![String::new()]),
+                Full => continue,
                 Text | List | Added => {
                     let texts: Vec<String> = matches.get_many(name).into_iter().flatten().cloned().collect();
                     let value = match (kind, texts.first()) {
@@ -196,7 +202,7 @@ impl FromArgMatches for StudyOverrides {
                     (value, texts)
                 }
             };
-            given.text.extend(texts.iter().map(|text| format!(" --{name} {text}")));
+            given.text.extend(texts.iter().map(|text| format!(" --{name} {text}").trim_end().to_owned()));
             given.overrides.push(Override { key, value });
         }
         Ok(given)
@@ -240,8 +246,9 @@ mod tests {
     #[test]
     fn every_override_excludes_the_options_that_exclude_the_group() {
         assert_eq!(Tool::parse_from(["tool", "--runs=7", "--resume"]).overrides.runs(), Some(7));
-        for (name, ..) in OPTIONS.iter().filter(|(name, ..)| *name != RUNS) {
-            let error = Tool::try_parse_from(["tool", &format!("--{name}=1"), "--resume"]).unwrap_err();
+        for (name, _, kind, ..) in OPTIONS.iter().filter(|(name, ..)| *name != RUNS) {
+            let option = if matches!(kind, Full) { format!("--{name}") } else { format!("--{name}=1") };
+            let error = Tool::try_parse_from(["tool", &option, "--resume"]).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "--{name}");
         }
     }

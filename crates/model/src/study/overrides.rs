@@ -25,6 +25,8 @@ pub enum OverrideValue {
     List(Vec<String>),
     /// Strings added to the file's list.
     Added(Vec<String>),
+    /// The study has its full size: its table `[full]` replaces other keys.
+    Full,
 }
 
 impl Override {
@@ -33,6 +35,7 @@ impl Override {
         match &self.value {
             OverrideValue::Text(text) => toml::Value::from(text.as_str()).to_string(),
             OverrideValue::Number(number) => number.to_string(),
+            OverrideValue::Full => true.to_string(),
             OverrideValue::List(texts) | OverrideValue::Added(texts) => {
                 toml::Value::from(texts.clone()).to_string()
             }
@@ -50,7 +53,8 @@ pub(super) fn write_into<'a>(
     overrides: &[Override],
     values: &'a [String],
 ) -> Result<(), InputError> {
-    for (Override { key, value }, text) in overrides.iter().zip(values) {
+    let of_keys = overrides.iter().zip(values).filter(|(given, _)| given.value != OverrideValue::Full);
+    for (Override { key, value }, text) in of_keys {
         let new = DeValue::parse(text).map_err(|error| InputError {
             place: Place::command_line(),
             problem: format!("`{key}`: {}", error.message()),

@@ -12,7 +12,7 @@ use super::except::{self, Exception, Exceptions};
 use super::factors::{DeclaredFactor, FactorKind};
 use super::join::Join;
 use super::sweeps::{self, Names, Sweep};
-use super::{Library, Override, Study, overrides, resolve, written};
+use super::{Library, Override, Study, full, overrides, resolve, written};
 use crate::arm::ARM;
 use crate::error::{InputError, Place, Source};
 use crate::level::is_sweep;
@@ -45,6 +45,7 @@ pub(super) fn parse_study(
 ) -> Result<Plan, InputError> {
     let values: Vec<String> = given.iter().map(Override::to_toml).collect();
     let mut document = parse(source)?;
+    full::apply(&mut document, source, given)?;
     overrides::write_into(&mut document, given, &values)?;
     let family = Family::read(&document, source)?;
     let simple = family.simple(&document, source)?;

@@ -153,6 +153,10 @@ pub(super) fn number(key: &'static str, number: u64) -> Override {
     Override { key, value: OverrideValue::Number(number) }
 }
 
+pub(super) fn full() -> Override {
+    Override { key: "full", value: OverrideValue::Full }
+}
+
 pub(super) fn text(key: &'static str, text: &str) -> Override {
     Override { key, value: OverrideValue::Text(text.to_owned()) }
 }
@@ -256,7 +260,7 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, except, topology, backends, matrix, workload, arm, server, \
+         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, arm, server, \
          group, hold, server_time, warm, dns, accept, claim, monitor, figures, published",
     );
     assert_fault(

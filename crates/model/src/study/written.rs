@@ -40,6 +40,8 @@ const STUDY_KEYS: &[Key] = keys! {
     "seed", "whole number", "`1`", "42", "The seed of the order and of every block, 0 to 9 223 372 036 854 775 807.";
     "except", "list of tables", "none", r#"[{ variant = "h3", server = "apache" }]"#,
         "Combinations of levels to leave out; [below](#leaving-combinations-out).";
+    "full", "table `[full]`", "none", "",
+        "The keys of the study that `--full` replaces, in tables as in the study; [below](#full).";
     "topology", "text or table", "`\"pair\"`", r#""shared""#, "The topology of every run; [below](#topology).";
     "backends", "list of texts", r#"`["user-space"]`"#, r#"["user-space", "netem"]"#,
         "What emulates the networks: `user-space`, `netem`; [below](#backends).";
