@@ -272,6 +272,16 @@ impl Workload {
         }
     }
 
+    /// What one client does in place of this many clients that start together: a closed loop with the
+    /// connections and the requests of all. `None` if no single client can do the same.
+    pub fn merged(&self, clients: u32) -> Option<Workload> {
+        let Workload::Closed(closed) = self else { return (clients == 1).then(|| self.clone()) };
+        let mut closed = closed.clone();
+        closed.load.connections = closed.load.connections.checked_mul(clients)?;
+        closed.load.requests = closed.load.requests.map(|each| each.saturating_mul(clients.into()));
+        Some(Workload::Closed(closed))
+    }
+
     /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady
     /// state.
     pub fn is_steady(&self) -> bool {

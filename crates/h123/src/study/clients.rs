@@ -156,7 +156,10 @@ impl Study<'_> {
         };
         let node = node_of(lab, &group.node)?;
         if group.client != OWN_CLIENT {
-            return self.run_external(node, group, &assignment(Clients::ONE)?, &limits, logs);
+            let one = assignment(Clients::ONE)?;
+            // The plan has checked that one client can do this.
+            let workload = workload.merged(group.clients).unwrap_or(one.workload);
+            return self.run_external(node, group, &Assignment { workload, ..one }, &limits, logs);
         }
         let assignments: Vec<Assignment> = processes.into_iter().map(assignment).collect::<Result<_, _>>()?;
         let stops = Stops { kill: self.stop, end: enough };

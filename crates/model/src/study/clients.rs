@@ -34,14 +34,14 @@ pub(super) fn check(
     library: &impl Library,
 ) -> Result<(), InputError> {
     for level in levels.iter().filter(|level| level.value != OWN_CLIENT) {
-        let mut known: Vec<(Variant, usize, Option<String>)> = Vec::new();
+        let mut known: Vec<((Variant, usize, u32), Option<String>)> = Vec::new();
         for cell in cells.iter_mut() {
             if cell.group.client != level.value {
                 continue;
             }
-            let (variant, workload) = (cell.group.variant, cell.group.workload);
-            let reason = match known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
-                Some((.., reason)) => reason.clone(),
+            let (variant, workload, clients) = (cell.group.variant, cell.group.workload, cell.group.clients);
+            let reason = match known.iter().find(|(of, _)| *of == (variant, workload, clients)) {
+                Some((_, reason)) => reason.clone(),
                 None => {
                     let named = &workloads[workload].named;
                     if !named.options.is_default() {
@@ -53,9 +53,15 @@ pub(super) fn check(
                             named.options.describe()
                         )));
                     }
-                    let refused = library.check_client(&level.value, variant, &named.workload);
-                    let reason = refused.map_err(|problem| level.error(problem))?;
-                    known.push((variant, workload, reason.clone()));
+                    let reason = match named.workload.merged(clients) {
+                        Some(merged) => library.check_client(&level.value, variant, &merged),
+                        None => Ok(Some(format!(
+                            "{} runs once, which cannot be {clients} clients with this workload",
+                            level.value
+                        ))),
+                    };
+                    let reason = reason.map_err(|problem| level.error(problem))?;
+                    known.push(((variant, workload, clients), reason.clone()));
                     reason
                 }
             };

@@ -275,11 +275,9 @@ fn check_external(cell: &Cell, run: &[Cell]) -> Result<(), String> {
     if client == OWN_CLIENT {
         return Ok(());
     }
-    if cell.group.clients > 1 {
+    if cell.group.clients > 1 && cell.group.start != Start::Together {
         return Err(format!(
-            "`clients`: {} clients of `{client}` are not possible: it runs once, with its own number of connections; \
-             write `connections` in the workload, or use `{OWN_CLIENT}`",
-            cell.group.clients
+            "`start`: all clients of `{client}` start together; remove the key, or use `{OWN_CLIENT}`"
         ));
     }
     if cell.group.end != GroupEnd::Done {
@@ -437,12 +435,25 @@ mod tests {
     }
 
     #[test]
-    fn an_external_client_is_one_process() {
-        let text = SHORT
-            .replace("[matrix]", "[matrix]\nclient = [\"wrk\"]")
-            .replace("page = \"small\"", "page = \"small\"\nclients = 2");
-        let fault = parse(&text).unwrap_err();
-        assert!(fault.contains("`clients`: 2 clients of `wrk` are not possible"), "{fault}");
+    fn one_process_of_an_external_client_is_all_clients() {
+        let text = SHORT.replace("page_load_time", "request_time").replace(
+            "kind = \"page\"\npage = \"small\"",
+            "kind = \"closed\"\npaths = [\"/a\"]\nconnections = 2\nrequests = 3\nclients = 50",
+        );
+        let text = text.replace("[matrix]", "[matrix]\nclient = [\"h2load\"]");
+        let plan = parse(&text).unwrap();
+        assert!(plan.cells.iter().all(|cell| cell.group.clients == 50 && cell.unsupported.is_none()));
+        let merged = plan.workloads[0].workload.merged(50).unwrap();
+        assert_eq!((merged.connections(), merged.requests()), (100, Some(150)));
+        assert_eq!(plan.workloads[0].workload.merged(u32::MAX), None);
+        let fault =
+            parse(&text.replace("clients = 50", "clients = 50\nstart = { evenly = '1s' }")).unwrap_err();
+        assert!(fault.contains("`start`: all clients of `h2load` start together"), "{fault}");
+        // Only a closed loop of one client is the same as those of many.
+        let page = SHORT.replace("[matrix]", "[matrix]\nclient = [\"h2load\"]");
+        let plan = parse(&page.replace("page = \"small\"", "page = \"small\"\nclients = 2")).unwrap();
+        let reason = plan.cells[0].unsupported.as_deref().unwrap();
+        assert!(reason.contains("2 clients"), "{reason}");
     }
 
     #[test]
