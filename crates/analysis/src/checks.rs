@@ -1,10 +1,12 @@
 //! The checks: whether a cell's values are valid. Each is one file and one entry of [`CHECKS`], and declares
 //! what it measures, its thresholds, why it matters, what to do, and the tables that it reads.
 
+use model::arm::ARM;
 use model::external::split_not_reported;
 use model::number;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
+use model::variant::HttpVersion;
 
 use crate::comparison;
 use crate::distribution::Distribution;
@@ -64,6 +66,7 @@ mod server_stop;
 mod server_time_joined;
 mod server_time_precision;
 mod server_waited;
+mod single_requests;
 mod status;
 mod steady_state;
 mod tls_match;
@@ -82,7 +85,7 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match, connections, pushes, events_match, clock,
+    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match, connections, single_requests, pushes, events_match, clock,
     tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
     missing_tables, failed_runs, runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift,
     steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
@@ -240,6 +243,11 @@ impl Context<'_> {
         metrics::find(&self.plan.metric).is_some_and(|metric| metric.is_response_time)
     }
 
+    /// Whether versions of HTTP are compared: as variants, or as parts of arms.
+    fn compares_versions(&self) -> bool {
+        ["variant", ARM].contains(&self.plan.baseline.factor.as_str())
+    }
+
     /// Why a check cannot be made: an external client does not report what the check needs.
     fn reason_not_reported(&self, check: &str) -> Option<&str> {
         let compares = check == workloads_match::CHECK.name;
@@ -359,6 +367,11 @@ fn grade(value: f64, pass: f64, caveat: f64) -> CheckOutcome {
         value if value <= caveat => CheckOutcome::Caveat,
         _ => CheckOutcome::Invalid,
     }
+}
+
+/// Whether a connection of the cell can have several requests in flight.
+fn is_multiplexed(cell: &Cell) -> bool {
+    cell.group.variant.http() != HttpVersion::Http11
 }
 
 /// A count with its noun: `1 request`, `2 requests`.

@@ -38,9 +38,17 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let measured = match other.as_slice() {
         [] => format!("no other difference{known}"),
-        other => format!("different: {}{known}", names(other)),
+        other => {
+            format!("different: {}{known}{}", names(other), same_version(context.own.cell, baseline.cell))
+        }
     };
     Some(Finding::pass_or_caveat(other.is_empty(), measured, "as in the baseline, or declared by `differs`"))
+}
+
+/// Arms that should be different versions of HTTP and are not compare only what else differs.
+fn same_version(own: &Cell, baseline: &Cell) -> String {
+    let [own, baseline] = [own, baseline].map(|cell| cell.group.variant.http());
+    if own == baseline { format!("; both speak {own} to the client") } else { String::new() }
 }
 
 /// What two cells differ in besides the HTTP version, in the order of [`Difference::ALL`].

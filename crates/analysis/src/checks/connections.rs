@@ -7,14 +7,16 @@ use model::sample::ServerClose;
 use model::units::three_digits;
 use model::variant::HttpVersion;
 
-use super::{Check, Context, Finding, Side, Table, check, counted, percent_beside};
+use super::{
+    Check, Context, Finding, Side, Table, check, counted, is_multiplexed, percent_beside, single_requests,
+};
 use crate::run::{RunSummary, page_of};
 
 pub(super) const CHECK: Check = Check {
     measures: "(a) connections that the client opened because the server had ended others, as a share of the \
                requests, in the median run; (b) requests per connection in the median run, compared with the \
-               baseline's if both sides have the same versions of HTTP; where variants are compared also (c) \
-               requests per connection, unless a page has one resource, and (d) for pages over HTTP/1.1, the \
+               baseline's if both sides have the same versions of HTTP; where variants or arms are compared also (c) \
+               requests per connection, unless a page has one resource or the workload allows no more, and (d) for pages over HTTP/1.1, the \
                number of connections, if two resources can be requested at once",
     passes: "(a) margin; (b) less than twice as many or half as many; (c) 2 or more; (d) 2 or more",
     caveat: "more, or fewer",
@@ -50,7 +52,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
             faults.push(format!("{} times apart from the baseline", three_digits(apart)));
         }
     }
-    if context.plan.baseline.factor == "variant" {
+    if context.compares_versions() {
         faults.extend(unlike_real_use(context, &own, baseline.as_ref()));
     }
     let mut measured = own.describe();
@@ -75,8 +77,11 @@ fn unlike_real_use(context: &Context<'_>, own: &Usage, baseline: Option<&Usage>)
     }
     // A page over HTTP/1.1 opens many connections on purpose.
     let is_alone = wanted.is_none() && baseline.unwrap_or(own).each < LEAST_REQUESTS;
-    let is_single = own.each < LEAST_REQUESTS && (is_multiplexed(&context.own) || is_alone);
-    (is_single && !has_one_resource(context)).then(|| "nothing was multiplexed".to_owned())
+    let is_single = own.each < LEAST_REQUESTS && (is_multiplexed(context.own.cell) || is_alone);
+    // The check `single_requests` judges a workload that allows no more.
+    let may_be =
+        single_requests::most_each(context.plan, context.own.cell).is_none_or(|each| each >= LEAST_REQUESTS);
+    (is_single && may_be && !has_one_resource(context)).then(|| "nothing was multiplexed".to_owned())
 }
 
 /// How the median run of a cell used connections.
@@ -132,10 +137,6 @@ fn describe(cause: ServerClose) -> &'static str {
     }
 }
 
-fn is_multiplexed(side: &Side<'_>) -> bool {
-    side.cell.group.variant.http() != HttpVersion::Http11
-}
-
 /// Whether all groups load pages of one resource, which nothing can multiplex.
 fn has_one_resource(context: &Context<'_>) -> bool {
     page_of(context.plan, &context.own.cell.group).is_some_and(|page| page.resources.len() < 2)
@@ -143,7 +144,7 @@ fn has_one_resource(context: &Context<'_>) -> bool {
 
 /// The connections that the page loads of all clients over HTTP/1.1 need at least.
 fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
-    if context.plan.baseline.factor != "variant" {
+    if !context.compares_versions() {
         return None;
     }
     let pins = context.plan.pins_of(context.own.cell);

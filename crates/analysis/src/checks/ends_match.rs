@@ -1,9 +1,11 @@
 //! Both workloads have the same end.
 
+use model::arm::ARM;
+
 use super::{Check, Context, Finding, Side, check};
 
 pub(super) const CHECK: Check = Check {
-    measures: "where workloads are compared: how each ends (after the last resource, a number of requests, \
+    measures: "where workloads or arms are compared: how each ends (after the last resource, a number of requests, \
                or a time)",
     passes: "equal",
     caveat: "different",
@@ -14,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    if context.plan.baseline.factor != "workload" {
+    if !["workload", ARM].contains(&context.plan.baseline.factor.as_str()) {
         return None;
     }
     let (own, other) = (end(context, &context.own), end(context, context.baseline.as_ref()?));

@@ -1,6 +1,8 @@
 //! The requested content is the study's content.
 
-use super::{Check, Context, Finding, GroupFacts, check};
+use model::arm::ARM;
+
+use super::{Check, Context, Finding, GroupFacts, Side, check};
 
 pub(super) const CHECK: Check = Check {
     measures: "loops: which of the workload's paths were requested; and, where servers are compared, \
@@ -27,7 +29,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let all: Vec<(u64, &GroupFacts)> = loops.collect();
     let (most_paths, _) = all.iter().max_by_key(|(paths, _)| *paths)?;
-    let compares_servers = context.plan.baseline.factor == "server";
+    let is_other = |side: &Side<'_>| side.cell.chain != context.own.cell.chain;
+    let compares_servers = match context.plan.baseline.factor.as_str() {
+        "server" => true,
+        ARM => context.baseline.as_ref().is_some_and(is_other),
+        _ => false,
+    };
     let (is_fine, measured) = match all.iter().find_map(missed) {
         Some((requested, paths)) => (false, format!("{requested} of {paths} paths requested")),
         None if *most_paths == 1 && compares_servers => {
