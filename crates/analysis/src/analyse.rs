@@ -18,7 +18,7 @@ use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
     CellStatus, CellSummary, CheckOutcome, Estimate, MetricSummary, RunPeriod, RunValue, SUMMARY_VERSION,
-    Summary,
+    Spread, Summary,
 };
 
 /// The statistics of [`MetricSummary`], in this order.
@@ -210,6 +210,7 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
         p95: below_ceiling(p95),
         p99: below_ceiling(p99),
         p999: below_ceiling(p999),
+        spread: Spread::of(distributions.iter().copied()),
         samples: distributions.iter().map(|distribution| distribution.count()).sum(),
         runs: number::small(having.len()),
         statistic: metric.compared(plan.statistic),

@@ -104,6 +104,22 @@ impl Distribution {
         }
     }
 
+    /// The standard deviation of a sample (with n − 1); `None` with fewer than two values.
+    pub fn sd(&self) -> Option<f64> {
+        let (mean, count) = (self.mean()?, self.count());
+        let squares: f64 =
+            self.counted().iter().map(|(value, count)| (value - mean).powi(2) * number::float(*count)).sum();
+        (count > 1).then(|| (squares / number::float(count - 1)).sqrt())
+    }
+
+    /// The share of values between two values, both included; 0 without values.
+    pub fn share_within(&self, from: f64, to: f64) -> f64 {
+        let inside = |(value, _): &&(f64, u64)| (from..=to).contains(value);
+        let counted = self.counted();
+        let within: u64 = counted.iter().filter(inside).map(|(_, count)| count).sum();
+        number::float(within) / number::float(self.count()).max(1.0)
+    }
+
     /// The median, in the metric's unit.
     pub fn median(&self) -> Option<f64> {
         self.quantile(0.5)
@@ -221,6 +237,16 @@ mod tests {
             let expected: Distribution = std::iter::once(1000.0).chain(single).collect();
             assert_eq!(counted.finish(), expected, "{times}");
         }
+    }
+
+    #[test]
+    fn the_spread_is_that_of_r() {
+        // R: sd(c(1, 2, 4, 8, 16)); the mean is 6.2.
+        let distribution: Distribution = [16.0, 1.0, 8.0, 2.0, 4.0].into_iter().collect();
+        assert!((distribution.sd().unwrap() - 6.099_180_272_790_763).abs() < 1e-12);
+        assert_eq!(distribution.share_within(2.0, 8.0), 0.6);
+        let one: Distribution = std::iter::once(3.0).collect();
+        assert_eq!((one.sd(), one.share_within(0.0, 1.0)), (None, 0.0));
     }
 
     #[test]

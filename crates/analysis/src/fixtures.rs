@@ -322,6 +322,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         figures: None,
         claims: Vec::new(),
         published: Vec::new(),
+        csv: Vec::new(),
         arms: Vec::new(),
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),

@@ -7,6 +7,8 @@ use model::record::NetworkCalibration;
 use model::statistic::Statistic;
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::Distribution;
+
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: u32 = 4;
 
@@ -162,6 +164,30 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
+/// How far values are spread, pooled over all runs of a cell. Pooled values describe; they have no interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The standard deviation (with n − 1); `None` of fewer than two values.
+    pub sd: Option<f64>,
+    /// The share of values within one standard deviation of the mean.
+    pub within_sd_share: Option<f64>,
+}
+
+impl Spread {
+    /// The spread of these values.
+    pub fn of<'a>(distributions: impl IntoIterator<Item = &'a Distribution>) -> Spread {
+        let all = Distribution::merged(distributions);
+        let quantile = |q| all.quantile(q).unwrap_or_default();
+        let sd = all.sd();
+        let within = all.mean().zip(sd).map(|(mean, sd)| all.share_within(mean - sd, mean + sd));
+        Spread { min: quantile(0.0), max: quantile(1.0), sd, within_sd_share: within }
+    }
+}
+
 /// One metric of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricSummary {
@@ -181,6 +207,9 @@ pub struct MetricSummary {
     pub p99: Estimate,
     /// 99.9th percentile.
     pub p999: Estimate,
+    /// How far the values of all runs are spread.
+    #[serde(default)]
+    pub spread: Spread,
     /// The number of values, over all runs.
     pub samples: u64,
     /// The number of runs with a value.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::arm::Arm;
 use crate::backend::Backend;
 use crate::claim::Claim;
+use crate::csv::CsvTable;
 use crate::external::OWN_CLIENT;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
@@ -84,6 +85,9 @@ pub struct Plan {
     /// Published values for the same question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// Tables with columns that the study describes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub csv: Vec<CsvTable>,
     /// The arms, if they are a factor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,

@@ -20,6 +20,7 @@ use crate::workload::Workload;
 mod arms;
 mod claims;
 mod clients;
+mod csv;
 mod dns;
 mod except;
 mod factors;
@@ -89,6 +90,7 @@ pub struct Study {
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,
     published: Vec<published::PublishedEntry>,
+    csv: Vec<csv::CsvEntry>,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.

@@ -75,6 +75,7 @@ impl Library for Folders {
         let (name, workloads) = (self.metric.clone(), &WorkloadKind::ALL);
         vec![MetricFacts {
             name,
+            unit: "ns",
             workloads,
             is_comparable: true,
             requires: None,

@@ -118,7 +118,7 @@ pub struct Figure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The file's name without its extension.
-    pub name: &'static str,
+    pub name: String,
     /// A description in one sentence.
     pub title: &'static str,
     /// The table as CSV (RFC 4180).

@@ -63,7 +63,7 @@ pub(crate) struct FigurePart {
 /// A table for download.
 #[derive(Serialize)]
 struct FilePart {
-    name: &'static str,
+    name: String,
     title: &'static str,
     link: String,
 }
@@ -102,7 +102,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     let used =
         Limits { rows: shown.iter().map(|context| context.rows.len()).sum(), explored, checks: checked };
     let file = |table: &Table| FilePart {
-        name: table.name,
+        name: table.name.clone(),
         title: table.title,
         link: data_uri("text/csv", &table.csv),
     };

@@ -2,6 +2,8 @@
 
 use analysis::metrics;
 use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, Verdict};
+use model::csv::{CellStatistic, CsvColumn, CsvTable, CsvValue};
+use model::number;
 use model::plan::Level;
 use serde_json::Value;
 
@@ -38,13 +40,51 @@ const TABLES: &[TableKind] = &[
     TableKind { name: "validity", title: "Every check of every cell", write: validity },
 ];
 
-/// Writes every table.
+/// Writes every table, and those that the study describes.
 pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
-    let written = |kind: &TableKind| {
-        let TableText { csv, markdown, json } = (kind.write)(view);
-        Table { name: kind.name, title: kind.title, csv, markdown, json }
+    let written = |kind: &TableKind| of_text(kind.name, kind.title, (kind.write)(view));
+    let described = |table: &CsvTable| of_text(&table.name, "Columns of the study", of_study(view, table));
+    TABLES.iter().map(written).chain(view.plan().csv.iter().map(described)).collect()
+}
+
+fn of_text(name: &str, title: &'static str, text: TableText) -> Table {
+    let TableText { csv, markdown, json } = text;
+    Table { name: name.to_owned(), title, csv, markdown, json }
+}
+
+/// A table with the study's own columns: one row for each cell.
+fn of_study(view: &View<'_>, table: &CsvTable) -> TableText {
+    let columns: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    let value = |cell: &CellSummary, column: &CsvColumn| match &column.value {
+        CsvValue::Level(factor) => {
+            cell.levels.iter().find(|level| level.factor == *factor).map(|level| level.value.as_str()).into()
+        }
+        CsvValue::Metric { metric, statistic, divisor } => {
+            let found = cell.metrics.get(metric).and_then(|metric| statistic_of(metric, *statistic));
+            // A share has no unit.
+            let is_share = *statistic == CellStatistic::WithinSd;
+            found.map(|value| if is_share { value } else { value / number::float(*divisor) }).into()
+        }
     };
-    TABLES.iter().map(written).collect()
+    let row = |cell: &CellSummary| table.columns.iter().map(|column| value(cell, column)).collect();
+    TableText::new(&columns, &view.summary().cells.iter().map(row).collect::<Vec<_>>())
+}
+
+fn statistic_of(metric: &MetricSummary, statistic: CellStatistic) -> Option<f64> {
+    let estimate = match statistic {
+        CellStatistic::Mean => metric.mean,
+        CellStatistic::Median => metric.median,
+        CellStatistic::Iqr => metric.iqr,
+        CellStatistic::P90 => metric.p90,
+        CellStatistic::P95 => metric.p95,
+        CellStatistic::P99 => metric.p99,
+        CellStatistic::P999 => metric.p999,
+        CellStatistic::Min => return Some(metric.spread.min),
+        CellStatistic::Max => return Some(metric.spread.max),
+        CellStatistic::Sd => return metric.spread.sd,
+        CellStatistic::WithinSd => return metric.spread.within_sd_share,
+    };
+    Some(estimate.value)
 }
 
 /// A column: its name, and its field of a row's item.
@@ -95,7 +135,13 @@ fn cells(view: &View<'_>) -> TableText {
                 ("p99", metric.p99),
                 ("p99.9", metric.p999),
             ];
-            named.map(|(statistic, estimate)| Some((name.as_str(), metric, statistic, estimate)))
+            let spread = metric.spread;
+            let pooled = [("min", Some(spread.min)), ("max", Some(spread.max)), ("sd", spread.sd)];
+            let pooled = pooled.into_iter().filter_map(|(statistic, value)| {
+                Some((statistic, Estimate { value: value?, low: None, high: None }))
+            });
+            let named = named.into_iter().chain(pooled);
+            named.map(move |(statistic, estimate)| Some((name.as_str(), metric, statistic, estimate)))
         });
         let none = cell.metrics.is_empty().then_some(None);
         none.into_iter().chain(statistics).map(move |statistic| (cell, statistic))

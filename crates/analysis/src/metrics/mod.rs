@@ -134,6 +134,7 @@ impl Metric {
     pub fn facts(&self) -> MetricFacts {
         MetricFacts {
             name: self.name.to_owned(),
+            unit: self.unit,
             workloads: self.workloads,
             is_comparable: self.better != Better::Neither,
             requires: self.requires,

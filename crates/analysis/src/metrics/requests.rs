@@ -7,7 +7,9 @@ use model::record::ServerRequest;
 use model::sample::Sample;
 use model::study::Requirement;
 
-use super::{ANY, Better, LOOPS, Metric, OPEN, Table, Values, View, count, duration, request_duration};
+use super::{
+    ANY, Better, LOOPS, Metric, OPEN, Table, Values, View, count, duration, request_duration, volume,
+};
 
 const LAST_BYTE: &str = "last byte of its response; only requests that succeeded";
 
@@ -26,7 +28,7 @@ pub(super) const METRICS: &[Metric] = &[
         better: Better::Higher,
         start: "first counted request intended",
         end: "last counted response done, without the time in which the client was suspended",
-        ..count("requests_per_second", "Requests per second", LOOPS, run_requests_per_second)
+        ..count("requests_per_second", "Requests per second", ANY, run_requests_per_second)
     },
     Metric {
         unit: "bit/s",
@@ -34,15 +36,12 @@ pub(super) const METRICS: &[Metric] = &[
         start: "first counted request intended",
         end: "last counted response done, without the time in which the client was suspended; only response bodies of \
               requests that succeeded",
-        ..count("goodput", "Goodput", LOOPS, goodput)
+        ..count("goodput", "Goodput", ANY, goodput)
     },
     Metric {
         better: Better::Higher,
         ceiling: Some(1.0),
-        values: Values::Share(|view| {
-            let reported: u64 = view.external().map(|report| report.requests_ok).sum();
-            (view.totals.requests_ok + reported, view.requests())
-        }),
+        values: Values::Share(|view| (volume::succeeded(view), view.requests())),
         ..count("availability", "Share of requests that succeeded", LOOPS, |_| None)
     },
     Metric {

@@ -22,6 +22,10 @@ pub(super) const METRICS: &[Metric] = &[
         ..count("fairness", "Fairness between clients", ANY, fairness)
     },
     count("requests", "Requests", ANY, |view| Some(float(view.requests()))),
+    count("requests_succeeded", "Requests that succeeded", ANY, |view| Some(float(succeeded(view)))),
+    count("requests_failed", "Requests that failed", ANY, |view| {
+        Some(float(view.requests().saturating_sub(succeeded(view))))
+    }),
     bytes("request_header_raw_bytes", "Request headers before compression", PAGE, |view| {
         Some(float(view.totals.all.request_header_raw_bytes))
     }),
@@ -51,6 +55,11 @@ pub(super) const METRICS: &[Metric] = &[
     entered("packets_up", "Packets on the wire, up", "1", |view| sum(view, |link| link.up.packets_in)),
     entered("packets_down", "Packets on the wire, down", "1", |view| sum(view, |link| link.down.packets_in)),
 ];
+
+pub(super) fn succeeded(view: &View<'_>) -> u64 {
+    let reported: u64 = view.external().map(|report| report.requests_ok).sum();
+    view.totals.requests_ok + reported
+}
 
 /// Jain's index of the goodput of clients: 1 where all are equal, 1/n where one of n has all (Jain, Chiu and
 /// Hawe, *A quantitative measure of fairness and discrimination*, DEC-TR-301, 1984). `None` for a single

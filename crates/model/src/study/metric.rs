@@ -14,6 +14,8 @@ use crate::workload::{Workload, WorkloadKind};
 pub struct MetricFacts {
     /// Its name.
     pub name: String,
+    /// The unit of its values, such as `ns`.
+    pub unit: &'static str,
     /// The kinds of workload that have it.
     pub workloads: &'static [WorkloadKind],
     /// Whether more or less of it is better, so that it can be compared.

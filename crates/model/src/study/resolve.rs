@@ -5,7 +5,7 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Library, Study, claims, clients, dns, links, metric, published, topology};
+use super::{Library, Study, claims, clients, csv, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
@@ -110,6 +110,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         figures: resolve_figures(study, library)?,
         claims: claims::resolve(study, library)?,
         published,
+        csv: csv::resolve(study, library)?,
         arms: Vec::new(),
         monitor: study.monitor,
         // The cells of all points are ordered together.

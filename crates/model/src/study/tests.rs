@@ -119,6 +119,7 @@ impl Library for TestLibrary {
     fn metrics(&self) -> Vec<MetricFacts> {
         let fact = |name: &str, workloads, requires, values| MetricFacts {
             name: name.to_owned(),
+            unit: "ns",
             workloads,
             is_comparable: true,
             requires,
@@ -261,7 +262,7 @@ fn faults_of_keys_and_types() {
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
          margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, arm, server, \
-         group, hold, server_time, warm, dns, accept, claim, monitor, figures, published",
+         group, hold, server_time, warm, dns, accept, claim, monitor, figures, published, csv",
     );
     assert_fault(
         5,

@@ -3,8 +3,8 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Study, arms, claims, dns, groups, hold, loops, metric, player, published, repetition, requests,
-    servers, start, topology,
+    Factor, Study, arms, claims, csv, dns, groups, hold, loops, metric, player, published, repetition,
+    requests, servers, start, topology,
 };
 use std::rc::Rc;
 
@@ -64,6 +64,7 @@ const STUDY_KEYS: &[Key] = keys! {
     "figures", "list of texts", "those that suit the matrix", r#"["lines", "ecdf"]"#,
         "The [figures](figures.md) of the report, in its order; `[]` for none.";
     "published", "tables `[[published]]`", "none", "", "Published results to show next to the measured ones; [below](#published).";
+    "csv", "tables `[csv.NAME]`", "none", "", "Tables with the study's own columns; [below](#csv).";
 };
 
 /// The default of a factor that groups can have in its place.
@@ -204,6 +205,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         accept: root.strings("accept")?.unwrap_or_else(|| root.here(Vec::new())),
         figures: root.strings("figures")?,
         published: published::read(root)?,
+        csv: csv::read(root)?,
         server_time: root.flag("server_time")?,
         warm: root.parsed("warm", str::parse)?.map(|warm| warm.value),
         dns: dns::read(root)?,

@@ -26,10 +26,14 @@ const LOGARITHMIC_FROM: f64 = 7.5;
 const ENOUGH: usize = 3;
 /// Further metrics besides the primary one.
 const MAX_FURTHER: usize = 3;
-/// Further metrics of loops, of pages and of both; shown if they change over the sweep.
-const OF_LOOPS: [&str; 2] = ["requests_per_second", "request_time"];
-const OF_PAGES: [&str; 1] = ["page_load_time"];
-const OF_ANY: [&str; 2] = ["request_header_wire_bytes", "response_header_wire_bytes"];
+/// Further metrics in the order of importance; shown if the workloads have them and they change over the sweep.
+const FURTHER: [&str; 5] = [
+    "page_load_time",
+    "requests_per_second",
+    "request_time",
+    "response_header_wire_bytes",
+    "request_header_wire_bytes",
+];
 /// A metric that changes by less than this ratio does not change.
 const CHANGE: f64 = 1.1;
 
@@ -53,10 +57,7 @@ pub(super) fn caveat(view: &View<'_>) -> &'static str {
 /// The primary metric, and further ones that change over a sweep.
 pub(super) fn metrics<'v>(view: &'v View<'_>) -> Vec<&'v str> {
     let primary = view.summary().metric.as_str();
-    let has_loops = view.summary().cells.iter().any(|cell| cell.metrics.contains_key(OF_LOOPS[0]));
-    let of_workload = if has_loops { &OF_LOOPS[..] } else { &OF_PAGES };
-    let further = of_workload.iter().chain(&OF_ANY).copied();
-    let further = further.filter(|name| *name != primary && changes(view, name));
+    let further = FURTHER.into_iter().filter(|name| *name != primary && changes(view, name));
     std::iter::once(primary).chain(further.take(MAX_FURTHER)).collect()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use analysis::Pooled;
 use analysis::summary::{
     CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult, Comparison, Estimate,
-    MetricSummary, RunValue, Summary, Verdict,
+    MetricSummary, RunValue, Spread, Summary, Verdict,
 };
 use model::error::Source;
 use model::network::Direction;
@@ -252,6 +252,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         figures: None,
         claims: Vec::new(),
         published: Vec::new(),
+        csv: Vec::new(),
         arms: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,
@@ -616,6 +617,7 @@ fn metric(
         p95: Estimate { value: sorted[4], low: None, high: None },
         p99: Estimate { value: sorted[4], low: None, high: None },
         p999: Estimate { value: sorted[4], low: None, high: None },
+        spread: Spread { min: sorted[0], max: sorted[4], ..Spread::default() },
         samples: u64::from(RUNS),
         runs: RUNS,
         statistic: plan.statistic,
