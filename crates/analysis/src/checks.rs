@@ -45,6 +45,7 @@ mod events_match;
 mod failed_requests;
 mod failed_runs;
 mod flow_control;
+mod jitter_order;
 mod listen_overflow;
 mod loopback_packets;
 mod missed_schedule;
@@ -79,19 +80,20 @@ mod waiting;
 mod workloads_match;
 
 macro_rules! checks {
-    ($($file:ident),*) => { &[$($file::CHECK),*] };
+    ($($file:ident),* $(,)?) => { &[$($file::CHECK),*] };
 }
 
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match, connections, single_requests, pushes, events_match, clock,
-    tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
-    missing_tables, failed_runs, runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift,
-    steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
-    emulator_drops, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal, cpu_frequency,
-    other_work, disk, client_cpu, client_waited, client_suspended, server_waited, server_stop, server_time_joined,
-    server_time_precision
+    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match,
+    connections, single_requests, pushes, events_match, clock, tls_match, records_match,
+    transports_match, flow_control, loopback_packets, delayed_ack, missing_tables, failed_runs, runs,
+    percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
+    cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
+    emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
+    cpu_frequency, other_work, disk, client_cpu, client_waited, client_suspended, server_waited,
+    server_stop, server_time_joined, server_time_precision,
 };
 
 /// Decimals of a share that is hardly beyond its threshold.
