@@ -323,6 +323,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         csv: Vec::new(),
+        cores: model::cores::CoreChoice::default(),
         arms: Vec::new(),
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),

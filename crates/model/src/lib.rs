@@ -24,6 +24,7 @@ pub mod buffers;
 pub mod claim;
 pub mod clean;
 pub mod clients;
+pub mod cores;
 pub mod csv;
 pub mod error;
 pub mod external;

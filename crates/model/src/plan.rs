@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::arm::Arm;
 use crate::backend::Backend;
 use crate::claim::Claim;
+use crate::cores::CoreChoice;
 use crate::csv::CsvTable;
 use crate::external::OWN_CLIENT;
 use crate::monitor::MonitorRate;
@@ -88,6 +89,9 @@ pub struct Plan {
     /// Tables with columns that the study describes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub csv: Vec<CsvTable>,
+    /// The CPUs that the study chooses.
+    #[serde(default, skip_serializing_if = "CoreChoice::is_default")]
+    pub cores: CoreChoice,
     /// The arms, if they are a factor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,
@@ -144,9 +148,9 @@ pub struct PlannedTopology {
     pub client: String,
     /// The node of the servers.
     pub server: String,
-    /// The node of the back servers; `None` without proxies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<String>,
+    /// The nodes of the servers behind proxies: of the first ones, of those behind these, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backs: Vec<String>,
     /// The link that has the matrix's networks; `None` if every link keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
@@ -170,7 +174,7 @@ impl Default for PlannedTopology {
             name: PAIR.to_owned(),
             client: "client".to_owned(),
             server: "server".to_owned(),
-            back: None,
+            backs: Vec::new(),
             link: Some("client-server".to_owned()),
             built: Vec::new(),
         }
@@ -230,7 +234,7 @@ pub struct Cell {
     pub unsupported: Option<String>,
 }
 
-/// A role: a server that clients use, and the server behind it.
+/// A role: a server that clients use, and the servers behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChain {
     /// The node in which it runs.
@@ -240,9 +244,9 @@ pub struct ServerChain {
     /// Its settings.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub set: Settings,
-    /// The server behind it, if it is a proxy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<BackServer>,
+    /// The servers behind it, each behind the one before, if it is a proxy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backs: Vec<BackServer>,
 }
 
 /// A server behind a proxy.
@@ -252,7 +256,7 @@ pub struct BackServer {
     pub node: String,
     /// The adapter's name.
     pub server: String,
-    /// The variant between the proxy and it: the back leg.
+    /// The variant between the server before it and it.
     pub variant: Variant,
     /// What the study sets of it.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
@@ -323,13 +327,18 @@ impl Cell {
 impl ServerChain {
     /// A server alone, with its default settings.
     pub fn alone(node: &str, server: &str) -> ServerChain {
-        ServerChain { node: node.to_owned(), server: server.to_owned(), set: Settings::new(), back: None }
+        ServerChain {
+            node: node.to_owned(),
+            server: server.to_owned(),
+            set: Settings::new(),
+            backs: Vec::new(),
+        }
     }
 
     /// What it is made of, in one line, such as `nghttpx (workers = 2) → apache over h1`.
     pub fn describe(&self) -> String {
         let mut words = with_settings(&self.server, &self.set);
-        if let Some(back) = &self.back {
+        for back in &self.backs {
             let _ = write!(words, " → {} over {}", with_settings(&back.server, &back.set), back.variant);
         }
         words
@@ -337,7 +346,7 @@ impl ServerChain {
 
     /// The adapters that it needs.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.server.as_str()).chain(self.back.as_ref().map(|back| back.server.as_str()))
+        std::iter::once(self.server.as_str()).chain(self.backs.iter().map(|back| back.server.as_str()))
     }
 }
 

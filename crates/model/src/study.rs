@@ -7,6 +7,7 @@
 
 use std::rc::Rc;
 
+use crate::cores::CoreChoice;
 use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::plan::Plan;
@@ -20,6 +21,7 @@ use crate::workload::Workload;
 mod arms;
 mod claims;
 mod clients;
+mod cores;
 mod csv;
 mod dns;
 mod except;
@@ -91,6 +93,7 @@ pub struct Study {
     figures: Option<Placed<Vec<Placed<String>>>>,
     published: Vec<published::PublishedEntry>,
     csv: Vec<csv::CsvEntry>,
+    cores: CoreChoice,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.

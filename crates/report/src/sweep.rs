@@ -50,7 +50,7 @@ const ROUND_TRIP_TIME: &str = "round-trip time";
 fn parameters(plan: &Plan) -> Vec<Parameter> {
     let chains = || plan.cells.iter().map(|cell| &cell.chain);
     let fronts: BTreeSet<&String> = chains().flat_map(|chain| chain.set.keys()).collect();
-    let backs = chains().filter_map(|chain| chain.back.as_ref());
+    let backs = chains().flat_map(|chain| &chain.backs);
     let backs: BTreeSet<&String> = backs.flat_map(|back| back.set.keys()).collect();
     let mut all = fixed_parameters();
     all.extend(fronts.into_iter().map(|name| server_setting(name)));
@@ -154,9 +154,12 @@ fn back_setting(name: &str) -> Parameter {
     let title = format!("{} of the back server", clean_line(name).replace('_', " "));
     Parameter {
         key: name.to_owned(),
-        read: |level, name| number(level.chain()?.back.as_ref()?.set.get(name)),
+        read: |level, name| number(level.chain()?.backs.iter().find_map(|back| back.set.get(name))),
         clear: |level, name| {
-            level.each_chain(|chain| drop(chain.back.as_mut().map(|back| back.set.remove(name))));
+            level.each_chain(|chain| {
+                let with = chain.backs.iter_mut().find(|back| back.set.contains_key(name));
+                drop(with.map(|back| back.set.remove(name)));
+            });
         },
         ..parameter("server", &title, "1", &format!("{title} "))
     }

@@ -54,8 +54,8 @@ fn same_version(own: &Cell, baseline: &Cell) -> String {
 /// What two cells differ in besides the HTTP version, in the order of [`Difference::ALL`].
 fn differences(plan: &Plan, own: &Cell, baseline: &Cell) -> Vec<Difference> {
     let chain = |chain: &ServerChain| {
-        let back = chain.back.as_ref().map(|back| (back.server.clone(), back.variant, back.set.clone()));
-        (chain.server.clone(), chain.set.clone(), back)
+        let backs = chain.backs.iter().map(|back| (back.server.clone(), back.variant, back.set.clone()));
+        (chain.server.clone(), chain.set.clone(), backs.collect::<Vec<_>>())
     };
     let differs = |difference: &Difference| match difference {
         Difference::Server => chain(&own.chain) != chain(&baseline.chain),

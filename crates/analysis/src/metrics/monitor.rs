@@ -54,10 +54,10 @@ fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {
     (cpu_ns > 0 && requests > 0).then(|| float(cpu_ns) / float(requests))
 }
 
-/// The sum of the peak memory of all server processes, including servers behind a proxy.
+/// The sum of the peak memory of all server processes, including servers behind proxies.
 fn server_memory_peak(view: &View<'_>) -> Option<f64> {
-    let back = view.cell.and_then(|cell| cell.chain.back.as_ref());
-    let nodes = servers(view).chain(back.map(|back| back.node.as_str())).collect();
+    let backs = view.cell.into_iter().flat_map(|cell| &cell.chain.backs);
+    let nodes = servers(view).chain(backs.map(|back| back.node.as_str())).collect();
     peak_on(view, &nodes, SubjectKind::Process, Quantity::PeakResident)
 }
 

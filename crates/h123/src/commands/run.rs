@@ -85,6 +85,7 @@ pub(crate) struct RunArgs {
 /// stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let plan = plan(args)?;
+    let cores = Cores::of_this_process(&plan.cores)?;
     // A program that is not installed is the outcome of its runs, not an error here.
     let find_server = |name: &str| Ok((name.to_owned(), Servers::find(name)?));
     let find_client = |name: &str| Ok((name.to_owned(), Clients::find(name)?));
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         clients,
         authority: Authority::new()?,
         emulated: emulation.missing.is_none(),
-        cores: Cores::of_this_process(),
+        cores,
         program: std::env::current_exe().context("cannot find the path of this program")?,
         pages: plan.pages(),
         content: write_content(&plan, &folder)?,

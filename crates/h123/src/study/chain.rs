@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drive::{Adapter, Identity, RunningServer, StartSpec, Support};
 use lab::{Lab, Node};
 use model::assignment::Target;
-use model::plan::{BackServer, ServerChain};
+use model::plan::ServerChain;
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
 use model::tunable::NO_SETTINGS;
 use model::{Cell, Variant};
 
 use crate::study::server_time::TimedServer;
-use crate::study::{SERVER_NAME, SERVER_THREADS, Study, failed};
+use crate::study::{SERVER_NAME, Study, failed};
 
-/// The folders of the front server and of the server behind it, in the run's folder of logs; of further
-/// chains with a number.
+/// The folders of the front server and of the servers behind it, in the run's folder of logs; of further
+/// servers and chains with a number.
 const FRONT: &str = "server";
 const BACK: &str = "back";
 
@@ -48,8 +48,8 @@ impl Study<'_> {
             adapter.refuses(variant, self.plan.pins_of(cell))
         };
         let front = (cell.chain.server.as_str(), cell.group.variant);
-        let back = cell.chain.back.as_ref().map(|back| (back.server.as_str(), back.variant));
-        [Some(front), back].into_iter().flatten().find_map(of_server)
+        let backs = cell.chain.backs.iter().map(|back| (back.server.as_str(), back.variant));
+        std::iter::once(front).chain(backs).find_map(of_server)
     }
 
     /// Starts the servers of a run, those behind proxies first, and waits until all are ready.
@@ -71,7 +71,7 @@ impl Study<'_> {
                 0 => logs.join(name),
                 number => logs.join(format!("{name}-{}", number + 1)),
             };
-            self.start_chain(lab, chain, &users, [&folder(FRONT), &folder(BACK)], seed)
+            self.start_chain(lab, chain, &users, folder, seed)
         };
         let chains = chains.into_iter().enumerate().map(start).collect::<Result<_, _>>()?;
         Ok(RunningServers { chains })
@@ -82,37 +82,45 @@ impl Study<'_> {
         lab: &'n Lab,
         chain: &ServerChain,
         users: &[&Cell],
-        [front_folder, back_folder]: [&Path; 2],
+        folder: impl Fn(&str) -> PathBuf,
         seed: u64,
     ) -> Result<RunningChain<'n>, Outcome> {
         let pins = users.first().map_or(&self.plan.pins, |cell| self.plan.pins_of(cell));
-        let start_back = |back: &BackServer| -> Result<_, Outcome> {
+        // A server starts after the one behind it, which it connects to.
+        let mut behind: Vec<(Target, RunningServer<'n>)> = Vec::new();
+        for (place, back) in chain.backs.iter().enumerate().rev() {
             let node = node_of(lab, &back.node)?;
             let identity = self.identity_of(node)?;
+            let name = if place == 0 { BACK.to_owned() } else { format!("{BACK}-behind-{place}") };
             let spec = StartSpec {
+                cpus: self.cpus_of(place + 1, chain),
+                threads: self.cpus_of(place + 1, chain).len().max(1),
                 set: &back.set,
                 variants: &[back.variant],
+                back: behind.last().map(|(target, _)| target),
                 pins,
-                folder: back_folder,
+                folder: &folder(&name),
                 ..self.start_spec(&identity, seed)
             };
             let server = self.adapter(&back.server)?.start(node, &spec)?;
-            Ok((target_of(&server, back.variant)?, server))
-        };
-        let back = chain.back.as_ref().map(start_back).transpose()?;
+            behind.push((target_of(&server, back.variant)?, server));
+        }
         let variants: BTreeSet<Variant> = users.iter().map(|cell| cell.group.variant).collect();
         let node = node_of(lab, &chain.node)?;
         let identity = self.identity_of(node)?;
         let spec = StartSpec {
+            cpus: self.cpus_of(0, chain),
+            threads: self.cpus_of(0, chain).len().max(1),
             set: &chain.set,
             variants: &variants.into_iter().collect::<Vec<_>>(),
-            back: back.as_ref().map(|(target, _)| target),
+            back: behind.last().map(|(target, _)| target),
             pins,
-            folder: front_folder,
+            folder: &folder(FRONT),
             ..self.start_spec(&identity, seed)
         };
         let front = self.adapter(&chain.server)?.start(node, &spec)?;
-        let servers = [front].into_iter().chain(back.map(|(_, server)| server)).collect();
+        let backs = behind.into_iter().rev().map(|(_, server)| server);
+        let servers = std::iter::once(front).chain(backs).collect();
         Ok(RunningChain { chain: chain.clone(), servers })
     }
 
@@ -138,10 +146,15 @@ impl Study<'_> {
             content: &self.content,
             identity,
             server_name: SERVER_NAME,
-            threads: SERVER_THREADS,
+            threads: self.cores.server.len().max(1),
             cpus: &self.cores.server,
             seed,
         }
+    }
+
+    /// The CPUs of a server by its place in the chain: a proxy has another behind it.
+    fn cpus_of(&self, place: usize, chain: &ServerChain) -> &[usize] {
+        if place < chain.backs.len() { &self.cores.proxy } else { &self.cores.server }
     }
 
     fn adapter(&self, name: &str) -> Result<&Adapter, Outcome> {
@@ -167,8 +180,8 @@ impl RunningServers<'_> {
         let mut timed: Vec<TimedServer> = Vec::new();
         for RunningChain { chain, servers } in &self.chains {
             let front = (&chain.node, &chain.server, None);
-            let back = chain.back.as_ref().map(|back| (&back.node, &back.server, Some(back.variant)));
-            let described = [front].into_iter().chain(back).zip(servers);
+            let backs = chain.backs.iter().map(|back| (&back.node, &back.server, Some(back.variant)));
+            let described = std::iter::once(front).chain(backs).zip(servers);
             for (place, ((node, name, variant), server)) in (0..).zip(described) {
                 timed.push(TimedServer {
                     server: place,

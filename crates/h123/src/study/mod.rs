@@ -28,8 +28,6 @@ use self::cores::Cores;
 
 /// The name in every server's certificate.
 pub(crate) const SERVER_NAME: &str = "server.h123.test";
-/// Worker threads or processes of a server: the client and the emulator need the other core.
-pub(crate) const SERVER_THREADS: usize = 1;
 /// Upper bound on a client's output.
 pub(crate) const CLIENT_BYTES: u64 = 8 << 30;
 

@@ -16,12 +16,11 @@ impl Study<'_> {
     pub(crate) fn prepare_monitor(&self, lab: &Lab, cells: &[Cell]) -> Result<Option<Monitor>, Outcome> {
         let Some(period_ns) = self.plan.monitor.period_ns() else { return Ok(None) };
         let mut nodes: Vec<&Node> = vec![lab.client(), lab.server()];
-        let of_cell = |cell: &'_ Cell| {
-            let back = cell.chain.back.as_ref().map(|back| back.node.clone());
-            [Some(cell.group.node.clone()), Some(cell.chain.node.clone()), back].into_iter().flatten()
-        };
-        let named: Vec<String> = cells.iter().flat_map(of_cell).collect();
-        for node in named.iter().filter_map(|name| lab.node(name)) {
+        let named = cells.iter().flat_map(|cell| {
+            let backs = cell.chain.backs.iter().map(|back| &back.node);
+            [&cell.group.node, &cell.chain.node].into_iter().chain(backs)
+        });
+        for node in named.filter_map(|name| lab.node(name)) {
             if nodes.iter().all(|known| known.name() != node.name()) {
                 nodes.push(node);
             }

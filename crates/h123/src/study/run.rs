@@ -170,8 +170,8 @@ impl Study<'_> {
 
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {
         let Some(topology) = self.plan.topology_of(cell).filter(|_| self.emulated) else {
-            let PlannedTopology { client, server, back, .. } = &self.plan.topology;
-            return Lab::loopback_of([client, server].into_iter().chain(back));
+            let PlannedTopology { client, server, backs, .. } = &self.plan.topology;
+            return Lab::loopback_of([client, server].into_iter().chain(backs));
         };
         Lab::build(LabSpec {
             topology: &topology,

@@ -98,7 +98,9 @@ impl<'f> Join<'f> {
                         *name = format!("{name} or {own}");
                     }
                 }
-                joined.topology.back = joined.topology.back.take().or(plan.topology.back);
+                if joined.topology.backs.len() < plan.topology.backs.len() {
+                    joined.topology.backs = plan.topology.backs;
+                }
                 joined.topology.link = joined.topology.link.take().or(plan.topology.link);
                 plan.pins
             }

@@ -111,6 +111,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         claims: claims::resolve(study, library)?,
         published,
         csv: csv::resolve(study, library)?,
+        cores: study.cores.clone(),
         arms: Vec::new(),
         monitor: study.monitor,
         // The cells of all points are ordered together.
@@ -390,14 +391,14 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
     chain.node.clone_from(server.node.as_ref().map_or(&matrix.topology.server, |node| &node.value));
-    if let Some(back) = &mut chain.back {
-        back.node = matrix.topology.back.clone().unwrap_or_default();
+    for (back, node) in chain.backs.iter_mut().zip(&matrix.topology.backs) {
+        back.node.clone_from(node);
     }
     let built = matrix.topology.built.get(network);
     let planned = &matrix.topology;
     let whole = built
-        .filter(|_| chain.back.is_some())
-        .and_then(|built| built.route_network_to(planned.back.as_ref()?, &planned.name));
+        .filter(|_| !chain.backs.is_empty())
+        .and_then(|built| built.route_network_to(&planned.backs[..chain.backs.len()], &planned.name));
     let route = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));

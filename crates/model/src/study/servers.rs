@@ -25,9 +25,10 @@ pub(super) const SERVER_KEYS: &[Key] = keys! {
     "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy.";
 };
 pub(super) const BACK_KEYS: &[Key] = keys! {
-    "use", "text", "required", r#""nginx""#, "The server; it must not require another one behind it.";
+    "use", "text", "required", r#""nginx""#, "The server.";
     "variant", "text", "required", r#""h1""#, "The variant between the two; both must support it.";
     "set", "table", "none", "{ workers = 4 }", "Settings of its tunables.";
+    "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy behind a proxy.";
 };
 
 /// `[server.NAME]` as written.
@@ -48,7 +49,11 @@ struct BackEntry {
     server: Placed<String>,
     variant: Placed<String>,
     set: Vec<NamedSetting>,
+    back: Option<Box<BackEntry>>,
 }
+
+/// More servers behind each other than this are a mistake.
+const MOST_BACKS: usize = 8;
 
 /// A tunable's name and the value that it shall have.
 type NamedSetting = (Placed<String>, Placed<Setting>);
@@ -73,15 +78,19 @@ pub(super) fn read(root: &Table<'_>, hold: &Hold) -> Result<Vec<ServerEntry>, In
 fn read_entry(name: Placed<String>, table: &Table<'_>, hold: &Hold) -> Result<ServerEntry, InputError> {
     let server = table.string("use")?.unwrap_or_else(|| name.clone());
     let own = table.table("hold")?.map(|own| hold::read_onto(own, hold)).transpose()?;
-    let back = table.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?;
+    let back = read_back(table)?;
     let node = table.string("node")?;
     Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, node, back })
 }
 
-fn read_back(table: &Table<'_>) -> Result<BackEntry, InputError> {
+/// The server behind that of a table.
+fn read_back(table: &Table<'_>) -> Result<Option<BackEntry>, InputError> {
+    let Some(back) = table.table("back")? else { return Ok(None) };
+    let table = &back.with_keys(BACK_KEYS)?;
     let (server, variant) =
         (table.required("use", Table::string)?, table.required("variant", Table::string)?);
-    Ok(BackEntry { server, variant, set: read_set(table)? })
+    let back = read_back(table)?.map(Box::new);
+    Ok(Some(BackEntry { server, variant, set: read_set(table)?, back }))
 }
 
 fn read_set(table: &Table<'_>) -> Result<Vec<NamedSetting>, InputError> {
@@ -133,8 +142,12 @@ fn plain(level: &Placed<String>, library: &impl Library) -> Result<ServerLevel, 
     if facts.needs_back {
         return Err(level.error(needs_back(&level.value, &level.value)));
     }
-    let chain =
-        ServerChain { node: String::new(), server: level.value.clone(), set: Settings::new(), back: None };
+    let chain = ServerChain {
+        node: String::new(),
+        server: level.value.clone(),
+        set: Settings::new(),
+        backs: Vec::new(),
+    };
     Ok(ServerLevel { name: level.value.clone(), chain, node: None, pins: None })
 }
 
@@ -145,16 +158,28 @@ fn resolve_entry(
 ) -> Result<ServerLevel, InputError> {
     let facts = facts(&entry.server, library)?;
     let server = &entry.server.value;
-    let back = match &entry.back {
-        None if facts.needs_back => return Err(entry.name.error(needs_back(server, &entry.name.value))),
-        None => None,
-        Some(back) => Some(resolve_back(back, server, &facts, library)?),
-    };
+    if entry.back.is_none() && facts.needs_back {
+        return Err(entry.name.error(needs_back(server, &entry.name.value)));
+    }
+    let mut backs = Vec::new();
+    let mut before = (server, facts.clone());
+    let mut next = entry.back.as_ref();
+    while let Some(back) = next {
+        if backs.len() == MOST_BACKS {
+            return Err(back
+                .server
+                .error(format!("at most {MOST_BACKS} servers are behind each other; remove some")));
+        }
+        let (found, resolved) = resolve_back(back, before.0, &before.1, library)?;
+        backs.push(resolved);
+        before = (&back.server.value, found);
+        next = back.back.as_deref();
+    }
     let chain = ServerChain {
         node: String::new(),
         server: server.clone(),
         set: resolve_set(&entry.set, &facts, server)?,
-        back,
+        backs,
     };
     let pins = entry.hold.as_ref().map(|hold| hold.pins.clone()).filter(|pins| *pins != study.hold.pins);
     Ok(ServerLevel { name: entry.name.value.clone(), chain, node: entry.node.clone(), pins })
@@ -177,7 +202,7 @@ fn resolve_back(
     proxy: &str,
     proxy_facts: &ServerFacts,
     library: &impl Library,
-) -> Result<BackServer, InputError> {
+) -> Result<(ServerFacts, BackServer), InputError> {
     let (server, variant) = (&back.server, &back.variant);
     let names = |variants: &[Variant]| variants.iter().map(|variant| variant.name()).collect::<Vec<_>>();
     if proxy_facts.back_variants.is_empty() {
@@ -186,9 +211,9 @@ fn resolve_back(
         return Err(server.error(problem));
     }
     let found = facts(server, library)?;
-    if found.needs_back {
+    if found.needs_back && back.back.is_none() {
         return Err(server.error(format!(
-            "`use`: `{}` is a proxy that requires another server; write one that does not",
+            "`use`: `{}` is a proxy that requires a server behind it; add a `back`, or write a server that requires none",
             server.value
         )));
     }
@@ -206,7 +231,8 @@ fn resolve_back(
         return Err(variant.error(format!("`variant`: {problem}")));
     }
     let set = resolve_set(&back.set, &found, &server.value)?;
-    Ok(BackServer { node: String::new(), server: server.value.clone(), variant: asked, set })
+    let resolved = BackServer { node: String::new(), server: server.value.clone(), variant: asked, set };
+    Ok((found, resolved))
 }
 
 fn resolve_set(set: &[NamedSetting], facts: &ServerFacts, server: &str) -> Result<Settings, InputError> {
@@ -219,9 +245,9 @@ fn resolve_set(set: &[NamedSetting], facts: &ServerFacts, server: &str) -> Resul
         .collect()
 }
 
-/// Whether any level has a server behind it.
-pub(super) fn have_back(levels: &[ServerLevel]) -> bool {
-    levels.iter().any(|level| level.chain.back.is_some())
+/// The most servers behind a level's; 0 without proxies.
+pub(super) fn most_backs(levels: &[ServerLevel]) -> usize {
+    levels.iter().map(|level| level.chain.backs.len()).max().unwrap_or(0)
 }
 
 impl Study {
@@ -267,7 +293,7 @@ set = { workers = 2 }
         assert_eq!(wide.chain.set["workers"], Setting::Number(4));
         assert_eq!(plan.pins_of(wide).congestion_control, CongestionControl::Bbr);
         assert_eq!(plan.pins_of(cell("origin")), &plan.pins);
-        let back = cell("behind").chain.back.clone().unwrap();
+        let back = cell("behind").chain.backs[0].clone();
         assert_eq!((back.server.as_str(), back.node.as_str(), back.variant), ("nginx", "back", Variant::H1));
         assert_eq!(plan.adapters().into_iter().collect::<Vec<_>>(), ["nghttpx", "nginx", "origin"]);
         let topology = plan.topology_of(cell("behind")).unwrap();
@@ -280,6 +306,31 @@ set = { workers = 2 }
     }
 
     #[test]
+    fn proxies_stand_behind_each_other() {
+        let chain = "[server.behind]\nuse = \"nghttpx\"\nback = { use = \"nghttpx\", variant = \"h2c\", back = { use = \
+                     \"nginx\", variant = \"h1\" } }\n";
+        let study = study().split("[server.behind]").next().unwrap().to_owned() + chain;
+        let plan = parse(&study).unwrap();
+        let cell = plan.cells.iter().find(|cell| cell.level("server") == Some("behind")).unwrap();
+        let backs: Vec<_> = cell.chain.backs.iter().map(|back| (back.node.as_str(), back.variant)).collect();
+        assert_eq!(backs, [("back", Variant::H2c), ("back-2", Variant::H1)]);
+        let topology = plan.topology_of(cell).unwrap();
+        let [back, last] = ["back", "back-2"].map(|name| topology.position(name).unwrap());
+        assert!(topology.route_between(back, last).is_some());
+        assert_eq!(cell.chain.describe(), "nghttpx → nghttpx over h2c → nginx over h1");
+        let own = [
+            text("topology", "proxied"),
+            list("matrix.network", &["own"]),
+            list("matrix.server", &["behind"]),
+        ];
+        let only = study.split("[server.wide]").next().unwrap().to_owned() + chain;
+        let plan = parse_with(&only, &own).unwrap();
+        assert_eq!(plan.topology.backs, ["server", "back-2"]);
+        let fault = parse(&study.replace(", back = { use = \"nginx\", variant = \"h1\" }", "")).unwrap_err();
+        assert!(fault.contains("`nghttpx` is a proxy that requires a server behind it"), "{fault}");
+    }
+
+    #[test]
     fn a_proxy_runs_in_a_node_of_the_topology() {
         let study = study().replace("[\"origin\", \"wide\", \"behind\"]", "[\"behind\"]");
         let study = study.split("[server.wide]").next().unwrap().to_owned()
@@ -287,7 +338,10 @@ set = { workers = 2 }
             + study.split("[server.behind]").nth(1).unwrap();
         let own = [text("topology", "proxied"), list("matrix.network", &["own"])];
         let plan = parse_with(&study, &own).unwrap();
-        assert_eq!((plan.topology.server.as_str(), plan.topology.back.as_deref()), ("proxy", Some("server")));
+        assert_eq!(
+            (plan.topology.server.as_str(), plan.topology.backs.as_slice()),
+            ("proxy", &["server".to_owned()][..])
+        );
         assert_eq!(plan.cells[0].chain.node, "proxy");
         assert!(plan.networks[0].rtt_ns() < 20_000_000, "as far as the proxy");
         let far = plan.cells[0].expected_run_ns;

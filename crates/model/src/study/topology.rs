@@ -88,21 +88,21 @@ pub(super) fn resolve(
 ) -> Result<(PlannedTopology, Vec<Network>), InputError> {
     let is_plain_pair =
         |chosen: &&TopologyEntry| chosen.name.value == PAIR && chosen.first_choice().is_none();
-    let has_back = servers::have_back(servers);
+    let backs = servers::most_backs(servers);
     let chosen = match &study.topology {
         Some(chosen) if !is_plain_pair(&chosen) => chosen,
         _ => {
             let networks: Vec<Network> =
                 levels.iter().map(|level| matrix_network(study, level, library)).collect::<Result<_, _>>()?;
             let pair = PlannedTopology::default();
-            return Ok((if has_back { pair_with_back(pair, &networks) } else { pair }, networks));
+            return Ok((if backs > 0 { pair_with_backs(pair, &networks, backs) } else { pair }, networks));
         }
     };
     if chosen.name.value == DIRECT {
         let (direct, networks) = direct(study, chosen, levels)?;
-        return Ok((PlannedTopology { back: has_back.then(|| BACK.to_owned()), ..direct }, networks));
+        return Ok((PlannedTopology { backs: (0..backs).map(back_name).collect(), ..direct }, networks));
     }
-    let (topology, back) = base(chosen, study, servers, library)?;
+    let (topology, backs) = base(chosen, study, servers, library)?;
     let link = match &chosen.link {
         Some(link) => Some(known_link(&topology, link)?),
         None => only_link(&topology),
@@ -116,7 +116,7 @@ pub(super) fn resolve(
         name: topology.name.clone(),
         client: name(topology.client),
         server: name(topology.server),
-        back: back.map(name),
+        backs: backs.into_iter().map(name).collect(),
         link: link.filter(|_| levels.iter().any(|level| level.value != OWN)),
         built,
     };
@@ -179,15 +179,30 @@ fn resolve_network(
     Network::parse_with(&level.value, file.source(), &|trace| library.trace(trace))
 }
 
-/// A pair whose server has another behind it, joined by a wire, for each network.
-fn pair_with_back(pair: PlannedTopology, networks: &[Network]) -> PlannedTopology {
+/// A pair whose server has others behind it, joined by wires, for each network.
+fn pair_with_backs(pair: PlannedTopology, networks: &[Network], count: usize) -> PlannedTopology {
     let built = networks.iter().map(|network| {
         let mut topology = Topology::pair(network);
-        // A pair has room for a third node of this name.
-        let _ = topology.add_host(BACK, &[topology.server], None);
+        // A pair has room for nodes of these names.
+        let _ = add_backs(&mut topology, &mut Vec::new(), count);
         topology
     });
-    PlannedTopology { back: Some(BACK.to_owned()), built: built.collect(), ..pair }
+    PlannedTopology { backs: (0..count).map(back_name).collect(), built: built.collect(), ..pair }
+}
+
+/// The name of an additional node for servers behind others: `back`, `back-2`, …
+fn back_name(number: usize) -> String {
+    if number == 0 { BACK.to_owned() } else { format!("{BACK}-{}", number + 1) }
+}
+
+/// Adds nodes until there are `count` behind the server, each joined to the one before by a wire.
+fn add_backs(topology: &mut Topology, backs: &mut Vec<usize>, count: usize) -> Result<(), String> {
+    for number in backs.len()..count {
+        let name = back_name(number);
+        topology.add_host(&name, &[backs.last().copied().unwrap_or(topology.server)], None)?;
+        backs.extend(topology.position(&name));
+    }
+    Ok(())
 }
 
 /// Sweeps change networks of the matrix, and `own` stands for those of the topology.
@@ -226,14 +241,14 @@ fn direct(
     Ok((planned, vec![network]))
 }
 
-/// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the node
+/// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the nodes
 /// behind a proxy.
 fn base(
     chosen: &TopologyEntry,
     study: &Study,
     servers: &[ServerLevel],
     library: &impl Library,
-) -> Result<(Topology, Option<usize>), InputError> {
+) -> Result<(Topology, Vec<usize>), InputError> {
     let name = &chosen.name;
     let known = library.topologies();
     if !known.contains(&name.value) {
@@ -251,24 +266,21 @@ fn base(
     let fault = |problem| name.error(format!("`topology`: {problem}"));
     let proxy = proxy(&topology, chosen, study, servers)?;
     topology.choose(client, proxy.unwrap_or(server)).map_err(fault)?;
-    let back = match proxy {
+    let mut backs = match proxy {
         Some(proxy) if topology.route_between(proxy, server).is_none() || proxy == server => {
             let [from, to] = [proxy, server].map(|node| topology.nodes[node].name.as_str());
             return Err(fault(format!(
                 "packets find no route from the proxy `{from}` to the server `{to}`; choose other nodes"
             )));
         }
-        Some(_) => Some(server),
-        None if servers::have_back(servers) => {
-            topology.add_host(BACK, &[server], None).map_err(fault)?;
-            topology.position(BACK)
-        }
-        None => None,
+        Some(_) => vec![server],
+        None => Vec::new(),
     };
+    add_backs(&mut topology, &mut backs, servers::most_backs(servers)).map_err(fault)?;
     if chosen.cross.as_ref().is_some_and(|cross| !cross.value) {
         topology.cross.clear();
     }
-    Ok((topology, back))
+    Ok((topology, backs))
 }
 
 /// The node of the proxies: the one that the study chooses or that is called so, where its servers have
@@ -279,7 +291,7 @@ fn proxy(
     study: &Study,
     servers: &[ServerLevel],
 ) -> Result<Option<usize>, InputError> {
-    if !servers::have_back(servers) {
+    if servers::most_backs(servers) == 0 {
         return match &chosen.proxy {
             Some(proxy) => Err(proxy.error(
                 "`proxy` requires servers with another behind them; remove it, or add `[server.NAME.back]`",
@@ -294,7 +306,7 @@ fn proxy(
             .map(Some)?,
         None => topology.host("proxy").ok(),
     };
-    let plain = servers.iter().find(|server| server.chain.back.is_none()).filter(|_| node.is_some());
+    let plain = servers.iter().find(|server| server.chain.backs.is_empty()).filter(|_| node.is_some());
     match plain.and_then(|plain| study.server_level(&plain.name)) {
         Some(level) => Err(level.error(format!(
             "`{}` is on the proxy's node of the topology `{}` and has no server behind it; add `[server.NAME.back]`",

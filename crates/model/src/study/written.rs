@@ -3,7 +3,7 @@
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
-    Factor, Study, arms, claims, csv, dns, groups, hold, loops, metric, player, published, repetition,
+    Factor, Study, arms, claims, cores, csv, dns, groups, hold, loops, metric, player, published, repetition,
     requests, servers, start, topology,
 };
 use std::rc::Rc;
@@ -51,6 +51,7 @@ const STUDY_KEYS: &[Key] = keys! {
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
     "group", "tables `[[group]]`", "none", "", "Client groups that run at the same time; [below](#group).";
     "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
+    "cores", "table `[cores]`", "see there", r#"{ proxy = "1" }"#, "The CPUs of servers, clients and the emulator; [below](#cores).";
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
     "warm", "requests or duration", "none", r#""500 requests""#,
         "The warm-up of the servers by a separate client before each run: a number of requests or a time; [below](#warm).";
@@ -108,6 +109,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[[group]]", keys: groups::GROUP_KEYS },
     TableKeys { table: "end", keys: groups::END_KEYS },
     TableKeys { table: "start", keys: start::KEYS },
+    TableKeys { table: "[cores]", keys: cores::KEYS },
     TableKeys { table: "[hold]", keys: hold::HOLD_KEYS },
     TableKeys { table: "[hold.http2]", keys: hold::HTTP2_KEYS },
     TableKeys { table: "[hold.http3]", keys: hold::HTTP3_KEYS },
@@ -206,6 +208,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         figures: root.strings("figures")?,
         published: published::read(root)?,
         csv: csv::read(root)?,
+        cores: cores::read(root)?,
         server_time: root.flag("server_time")?,
         warm: root.parsed("warm", str::parse)?.map(|warm| warm.value),
         dns: dns::read(root)?,

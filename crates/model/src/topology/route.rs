@@ -111,11 +111,16 @@ impl Topology {
         self.in_one(&self.emulated_route(), name)
     }
 
-    /// The same as far as the node `back`, behind the server; `None` if there is no such node or route.
-    pub(crate) fn route_network_to(&self, back: &str, name: &str) -> Option<Network> {
-        let back = self.position(back)?;
+    /// The same as far as the last of these nodes, each behind the one before and the first behind the server;
+    /// `None` if there is no such node or route.
+    pub(crate) fn route_network_to(&self, backs: &[String], name: &str) -> Option<Network> {
         let mut networks = self.emulated_route();
-        networks.extend(self.networks_of(&self.route_between(self.server, back)?));
+        let mut from = self.server;
+        for back in backs {
+            let back = self.position(back)?;
+            networks.extend(self.networks_of(&self.route_between(from, back)?));
+            from = back;
+        }
         Some(self.in_one(&networks, name))
     }
 

@@ -166,8 +166,8 @@ fn describe_node(plan: &Plan, topology: &Topology, node: usize) -> String {
     let mut parts = Vec::new();
     let programs = [clients_in(plan, &own.name), servers_in(plan, &own.name)];
     parts.extend(programs.iter().filter(|programs| !programs.is_empty()).map(|programs| programs.join(", ")));
-    if planned.back.as_ref() == Some(&own.name) {
-        let backs = plan.cells.iter().filter_map(|cell| cell.chain.back.as_ref());
+    if planned.backs.contains(&own.name) {
+        let backs = plan.cells.iter().flat_map(|cell| &cell.chain.backs).filter(|back| back.node == own.name);
         let backs = text::distinct(backs.map(|back| clean_line(&back.server)));
         parts.push(format!("back server: {}", text::list(&backs)));
     }

@@ -253,6 +253,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         csv: Vec::new(),
+        cores: model::cores::CoreChoice::default(),
         arms: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,

@@ -37,7 +37,7 @@ pub(crate) fn measured_on(name: &str, client: &str, server: &str) -> Fabricated 
         name: name.to_owned(),
         client: client.to_owned(),
         server: server.to_owned(),
-        back: None,
+        backs: Vec::new(),
         link: None,
         built: vec![topology.clone(), topology],
     };
