@@ -97,6 +97,10 @@ pub(crate) fn configure(node: &TopologyNode, settings: LinkSettings) -> Result<(
         for (address, prefix) in v4.into_iter().chain(v6).filter(|(address, _)| is_known(address)) {
             netlink.add_address(index, address, prefix).step(what)?;
         }
+        let prefix = interface.v4.map_or(32, |(_, prefix)| prefix);
+        for address in &interface.further {
+            netlink.add_address(index, IpAddr::from(*address), prefix).step(what)?;
+        }
         for mac in &interface.beyond {
             netlink.add_beyond(index, *mac).step(what)?;
         }

@@ -1,5 +1,6 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
+mod addresses;
 mod check;
 mod group;
 
@@ -29,6 +30,7 @@ use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
 pub use crate::level::Level;
+pub use addresses::connections_each;
 pub(crate) use group::circle_of_ends;
 pub use group::{ClientGroup, GroupEnd};
 

@@ -101,6 +101,9 @@ pub struct Interface {
     pub v4: Option<(Ipv4Addr, u8)>,
     /// The same for IPv6.
     pub v6: Option<(Ipv6Addr, u8)>,
+    /// Further IPv4 addresses of a host that opens many connections, in the same subnet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<Ipv4Addr>,
     /// All others of its subnet, so that no node needs ARP; empty at a switch.
     pub neighbours: Vec<(IpAddr, [u8; 6])>,
     /// At a switch: the addresses behind this port, so that no frame is flooded; empty elsewhere.

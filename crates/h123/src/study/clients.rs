@@ -12,10 +12,10 @@ use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockRefer
 use model::clients::{DESCRIPTORS_A_PROCESS, spread};
 use model::external::OWN_CLIENT;
 use model::options::Options;
-use model::plan::{ClientGroup, GroupEnd, ServerChain};
+use model::plan::{ClientGroup, GroupEnd, ServerChain, connections_each};
 use model::sample::{FailureKind, Outcome};
 use model::units::NANOS_PER_MS;
-use model::{Cell, Clients, HttpVersion, Pins, RunRecord, Setting, Variant, Workload};
+use model::{Cell, Clients, RunRecord, Setting};
 
 use crate::study::chain::{RunningServers, node_of};
 use crate::study::{CLIENT_BYTES, Study, failed};
@@ -233,6 +233,9 @@ impl Study<'_> {
         };
         let mut options = self.plan.workload_of(&cell.group).options.clone();
         options.requests.request_ids = self.plan.server_time;
+        if self.emulated {
+            options.connections.sources = self.plan.sources_of(cell);
+        }
         options.connections.dns_lookup = self.has_dns();
         options.protocols.tls.early_data = pins.resumption && takes_early_data(&cell.chain);
         options.protocols.tls.key_log = self.pcap.then(|| in_logs(KEYS));
@@ -245,14 +248,6 @@ impl Study<'_> {
 
 fn panicked() -> Outcome {
     Outcome::failed(FailureKind::Client, "its thread panicked: a fault of h123")
-}
-
-/// The connections that one client opens at most.
-fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u32 {
-    match workload {
-        Workload::Page(_) if variant.http() == HttpVersion::Http11 => pins.http1_connections,
-        _ => workload.connections(),
-    }
 }
 
 /// A name in the run's folder of logs; of further groups with a number.

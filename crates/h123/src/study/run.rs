@@ -169,7 +169,9 @@ impl Study<'_> {
     }
 
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {
-        let Some(topology) = self.plan.topology_of(cell).filter(|_| self.emulated) else {
+        // The plan has checked that there is room for its addresses.
+        let topology = self.plan.topology_of_run(self.plan.cells_of_run(cell.cell)).ok().flatten();
+        let Some(topology) = topology.filter(|_| self.emulated) else {
             let PlannedTopology { client, server, backs, .. } = &self.plan.topology;
             return Lab::loopback_of([client, server].into_iter().chain(backs));
         };

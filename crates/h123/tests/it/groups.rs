@@ -134,3 +134,142 @@ fn each_group_can_have_its_own_server() {
         assert_eq!(names, ["origin", "nginx"]);
     }
 }
+
+#[test]
+fn a_group_is_spread_over_the_processes_of_its_cpus() {
+    let _machine = machine();
+    let folder = folder();
+    let head = "baseline = { variant = \"h1s\" }\n[matrix]\nvariant = [\"h1s\", \"h2\"]\nserver = [\"origin\"]\n\
+                network = [\"lan\"]\nworkload = [\"small\"]";
+    let rest = "clients = 7\nstart = { ramp = \"300ms\" }\n[cores]\nclient = \"0-1\"\n";
+    let (summary, out) = run(folder.path(), head, rest);
+    let environment = std::fs::read_to_string(out.join("environment.json")).unwrap();
+    assert!(environment.contains("client 0-1"), "{environment}");
+    for variant in ["h1s", "h2"] {
+        let cell = cell(&summary, &[variant]);
+        assert_eq!(
+            (&cell["runs_ok"], &cell["metrics"]["page_load_time"]["samples"]),
+            (&2.into(), &14.into())
+        );
+        for name in ["version", "status", "all_requested", "body_content"] {
+            assert_eq!(check(cell, name)["result"], "pass", "{cell:#}");
+        }
+    }
+    for record in records(&out) {
+        assert_eq!(record.clients.len(), 1, "one report of all processes");
+        assert_eq!((record.clients[0].clients_begun, record.clients[0].clients_finished), (7, 7));
+        let clients: std::collections::BTreeSet<u32> =
+            record.samples.iter().map(|sample| sample.client).collect();
+        assert_eq!(clients, (0..7).collect());
+        // A ramp from 0 leaves more time between the first two clients than between the last two.
+        let begin = |client: u32| {
+            record
+                .samples
+                .iter()
+                .filter(|sample| sample.client == client)
+                .map(|sample| sample.intended_ns)
+                .min()
+        };
+        let begins: Vec<u64> = (0..7).map(|client| begin(client).unwrap()).collect();
+        assert!(begins.is_sorted(), "{begins:?}");
+        let connections: std::collections::BTreeSet<(u32, u32)> =
+            record.connections.iter().map(|row| (row.client, row.connection)).collect();
+        assert_eq!(connections.len(), record.connections.len(), "no number twice");
+    }
+    let absent = "[cores]\nserver = \"8191\"\n";
+    let file = study(folder.path(), head, absent);
+    let ended =
+        h123(["run", file.to_str().unwrap(), "--out", folder.path().join("absent").to_str().unwrap()]);
+    let error = ended.expect(2).stderr;
+    assert!(error.contains("[cores]: `server` has CPU 8191, and h123 may use"), "{error}");
+    assert!(!folder.path().join("absent").exists());
+}
+
+#[test]
+fn a_group_ends_after_its_time_and_another_with_it() {
+    let _machine = machine();
+    let folder = folder();
+    let head = "baseline = { group = \"pages\" }\n[matrix]\nserver = [\"origin\"]\nnetwork = [\"lan\"]";
+    let groups = "clients = 40\nstart = { poisson = \"500ms\" }\n\
+                  [workload.endless]\nkind = \"closed\"\npaths = [\"/bytes/1000\"]\nduration = \"60s\"\n\
+                  [[group]]\nname = \"pages\"\nvariant = \"h2\"\nworkload = \"small\"\nend = { after = \"250ms\" }\n\
+                  [[group]]\nname = \"load\"\nvariant = \"h1\"\nworkload = \"endless\"\nbackground = true\n\
+                  end = { with = \"pages\" }\n";
+    let (summary, out) = run(folder.path(), head, groups);
+    assert_eq!(cell(&summary, &["pages"])["runs_ok"], 2, "{summary:#}");
+    for record in records(&out) {
+        let [pages, load] = record.clients.as_slice() else { panic!("{:?}", record.clients) };
+        assert!((1..40).contains(&pages.clients_begun), "half of them: {}", pages.clients_begun);
+        assert_eq!((load.clients_begun, load.clients_finished), (1, 0));
+        let last = |group: u16| {
+            let of_group = record.samples.iter().filter(|sample| sample.group == group);
+            of_group.filter_map(|sample| sample.done_ns).max().unwrap()
+        };
+        assert!(last(1) < 30_000_000_000, "it did not run for its 60 s");
+        assert!(record.samples.iter().all(|sample| sample.outcome.is_ok()), "a cut is no failure");
+    }
+}
+
+#[test]
+fn one_external_client_is_all_clients() {
+    let _machine = machine();
+    let folder = folder();
+    let text = "question = \"Which?\"\nmetric = \"request_time\"\nmargin = \"3%\"\nruns = 2\n\
+                baseline = { variant = \"h1s\" }\n[matrix]\nvariant = [\"h1s\", \"h2\"]\nclient = [\"h2load\"]\n\
+                server = [\"nghttpd\", \"origin\"]\nexcept = []\nnetwork = [\"lan\"]\nworkload = [\"one\"]\nclients = [1, 30]\n\
+                [workload.one]\nkind = \"closed\"\npaths = [\"/bytes/1000\"]\nrequests = 2\n\
+                [csv.steps]\nclients = \"clients\"\nrequests = \"requests\"\nlongest_ms = \"max of request_time in ms\"\n";
+    let text = text.replace("except = []\n", "").replace("[\"nghttpd\", \"origin\"]", "[\"origin\"]");
+    let (file, out) = (folder.path().join("study.toml"), folder.path().join("out"));
+    std::fs::write(&file, text).unwrap();
+    h123(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]).expect_measured();
+    let csv = std::fs::read_to_string(out.join("tables/steps.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0], ["clients", "requests", "longest_ms"]);
+    let steps: Vec<(&str, &str)> = rows[1..].iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(steps, [("1", "2"), ("30", "60"), ("1", "2"), ("30", "60")]);
+    assert!(
+        rows[1..].iter().all(|row| row[2].parse::<f64>().unwrap() > 0.3),
+        "a round trip of 0.3 ms: {csv}"
+    );
+}
+
+#[test]
+fn a_connection_for_each_request_uses_several_addresses() {
+    let _machine = machine();
+    let folder = folder();
+    let text = "question = \"Which?\"\nmetric = \"requests_per_second\"\nmargin = \"3%\"\nruns = 1\n\
+                baseline = { variant = \"h1\" }\n[matrix]\nvariant = [\"h1\", \"h2c\"]\nserver = [\"origin\"]\n\
+                network = [\"lan\"]\nworkload = [\"short\"]\n[workload.short]\nkind = \"closed\"\npaths = [\"/bytes/10\"]\n\
+                duration = \"400ms\"\nrequests_per_connection = 1\nconnections = 3\n";
+    let (file, out) = (folder.path().join("study.toml"), folder.path().join("out"));
+    std::fs::write(&file, text).unwrap();
+    h123(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--pcap"]).expect_measured();
+    for record in records(&out) {
+        assert!(record.connections.len() > 9, "{}", record.connections.len());
+        assert!(record.samples.iter().all(|sample| sample.outcome.is_ok()), "an address that the node lacks");
+        let capture =
+            walk(&out.join("logs")).into_iter().find(|path| path.extension() == Some("pcapng".as_ref()));
+        let tshark = std::process::Command::new("tshark")
+            .args([
+                "-r",
+                capture.unwrap().to_str().unwrap(),
+                "-T",
+                "fields",
+                "-e",
+                "ip.src",
+                "tcp.flags.syn == 1",
+            ])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(tshark.stdout).unwrap();
+        let sources: std::collections::BTreeSet<&str> = text.lines().collect();
+        assert_eq!(sources.len(), 10, "nine of the client and one of the server: {sources:?}");
+    }
+}
+
+/// Every file below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

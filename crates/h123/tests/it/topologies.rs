@@ -142,3 +142,30 @@ fn a_plan_names_its_topology_and_refuses_contradictions() {
         assert_eq!(ended.stderr.trim_end().lines().count(), 4, "{}", ended.stderr);
     }
 }
+
+#[test]
+fn a_proxy_stands_behind_a_proxy() {
+    let _machine = machine();
+    let folder = folder();
+    let text = "question = \"What do two proxies cost?\"\nmetric = \"page_load_time\"\nmargin = \"3%\"\nruns = 2\n\
+                baseline = { server = \"origin\" }\n[matrix]\nvariant = [\"h2\"]\nserver = [\"origin\", \"chain\"]\n\
+                network = [\"lan\"]\nworkload = [\"small\"]\n[workload.small]\nkind = \"page\"\npage = \"small\"\n\
+                [server.chain]\nuse = \"nghttpx\"\n\
+                back = { use = \"haproxy\", variant = \"h1\", back = { use = \"origin\", variant = \"h2c\" } }\n\
+                [hold]\nkey_exchange = \"secp256r1\"\n";
+    let (file, out) = (folder.path().join("study.toml"), folder.path().join("out"));
+    std::fs::write(&file, text).unwrap();
+    h123(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]).expect_measured();
+    let summary = summary(&out);
+    let chain = cell(&summary, &["chain"]);
+    for name in ["version", "status", "body_content", "all_requested", "workloads_match", "contents_match"] {
+        assert_eq!(check(chain, name)["result"], "pass", "{chain:#}");
+    }
+    let records: Vec<_> =
+        store::ResultFolder::open(&out).unwrap().records().unwrap().map(Result::unwrap).collect();
+    let mut servers: Vec<usize> = records.iter().map(|record| record.servers.len()).collect();
+    servers.sort_unstable();
+    assert_eq!(servers, [1, 1, 3, 3], "each server of the chain has its costs");
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("back-2") && report.contains("haproxy"), "the topology has all nodes");
+}

@@ -90,7 +90,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|of| &of.named).collect();
     let published = published::resolve(study, &named, library)?;
-    Ok(Plan {
+    let plan = Plan {
         version: PLAN_VERSION,
         study: study.name.clone(),
         question: study.question.clone(),
@@ -121,7 +121,25 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         networks: matrix.networks,
         workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
-    })
+    };
+    check_addresses(study, &plan)?;
+    Ok(plan)
+}
+
+/// Checks that the client nodes have room for the addresses that their connections need.
+fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
+    for first in plan.run_cells() {
+        let cells = plan.cells_of_run(first.cell);
+        plan.topology_of_run(cells).map_err(|problem| study.matrix.error(problem))?;
+        let has_handover =
+            cells.iter().any(|cell| plan.network_of(cell).timeline.iter().any(|change| change.handover));
+        if has_handover && cells.iter().any(|cell| !plan.sources_of(cell).is_empty()) {
+            let problem = "the clients need several addresses for their connections, and a handover changes one; make \
+                           fewer connections, or remove the handover";
+            return Err(study.matrix.error(problem));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the metric and the statistic exist for every workload that is measured.

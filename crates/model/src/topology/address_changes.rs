@@ -100,10 +100,57 @@ impl Topology {
         }
     }
 
+    /// Gives a host further IPv4 addresses of its subnet, which every neighbour knows. Others have routes to the
+    /// subnet already.
+    ///
+    /// # Errors
+    /// There is no such host, or its subnet has too few addresses left.
+    pub fn add_addresses(&mut self, node: &str, count: u64) -> Result<(), String> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let taken = self.addresses();
+        let node = self.host(node)?;
+        let first = self.nodes[node].interfaces.iter_mut().find_map(|port| Some((port.v4?, port)));
+        let Some(((own, prefix), port)) = first else {
+            return Err(format!("`{}` has no IPv4 address", self.nodes[node].name));
+        };
+        let free = hosts_of(own.into(), prefix).filter(|address| !taken.contains(address));
+        let new: Vec<Ipv4Addr> = free.filter_map(|address| as_v4(address)).take(count).collect();
+        if new.len() < count {
+            return Err(format!(
+                "the connections of the clients in `{}` need {count} further addresses; its subnet {}/{prefix} has {}; \
+                 make fewer connections, or give the link a larger subnet",
+                self.nodes[node].name,
+                first_of(own.into(), prefix),
+                new.len()
+            ));
+        }
+        let mac = port.mac;
+        port.further.extend(&new);
+        let interfaces = self.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
+        for interface in interfaces.filter(|port| port.neighbours.contains(&(own.into(), mac))) {
+            interface.neighbours.extend(new.iter().map(|address| (IpAddr::from(*address), mac)));
+        }
+        Ok(())
+    }
+
+    /// The IPv4 addresses of a host that has further ones; none of any other node.
+    pub fn further_addresses(&self, node: &str) -> Vec<IpAddr> {
+        let ports = self.nodes.iter().filter(|known| known.name == node).flat_map(|node| &node.interfaces);
+        let mut having = ports.filter(|port| !port.further.is_empty());
+        having.next().map_or_else(Vec::new, |port| {
+            let own = port.v4.map(|(address, _)| address);
+            own.into_iter().chain(port.further.iter().copied()).map(IpAddr::from).collect()
+        })
+    }
+
     fn addresses(&self) -> Vec<IpAddr> {
         let interfaces = self.nodes.iter().flat_map(|node| &node.interfaces);
         interfaces.flat_map(Interface::addresses).map(|(address, _)| address).collect()
     }
+}
+
+fn as_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(address) = address { Some(address) } else { None }
 }
 
 /// Every host address of a subnet, in order.

@@ -207,6 +207,7 @@ pub(super) fn add_interface(topology: &mut Topology, node: usize) -> Port {
         mac: [2, 0, 0x12, 0x30, high, low],
         v4: None,
         v6: None,
+        further: Vec::new(),
         neighbours: Vec::new(),
         beyond: Vec::new(),
     });

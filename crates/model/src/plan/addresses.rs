@@ -1,0 +1,102 @@
+//! The local addresses of client nodes: one address has too few ports for tens of thousands of connections.
+
+use std::net::IpAddr;
+
+use super::{Cell, ClientGroup, NamedWorkload, Plan};
+use crate::clients::addresses_needed;
+use crate::pins::Pins;
+use crate::topology::Topology;
+use crate::variant::{HttpVersion, Variant};
+use crate::workload::Workload;
+
+/// What a loop without a number of requests is taken to need, if each request has a new connection.
+const MANY_CONNECTIONS: u64 = 200_000;
+
+impl Plan {
+    /// The nodes and links of a run, with as many addresses in its client nodes as its connections need;
+    /// `None` where it runs on this machine's loopback.
+    ///
+    /// # Errors
+    /// A subnet has too few addresses.
+    pub fn topology_of_run(&self, cells: &[Cell]) -> Result<Option<Topology>, String> {
+        let Some(mut topology) = cells.first().and_then(|cell| self.topology_of(cell)) else {
+            return Ok(None);
+        };
+        for node in cells.iter().map(|cell| cell.group.node.as_str()) {
+            let own = |cell: &&Cell| cell.group.node == node;
+            let connections = cells.iter().filter(own).map(|cell| self.connections_of(cell));
+            let needed = addresses_needed(connections.fold(0, u64::saturating_add)) - 1;
+            if needed > 0 {
+                topology.add_addresses(node, needed)?;
+            }
+        }
+        Ok(Some(topology))
+    }
+
+    /// The local addresses that connections of a cell's clients use in turn; empty if one is enough.
+    pub fn sources_of(&self, cell: &Cell) -> Vec<IpAddr> {
+        let first = cell.cell.saturating_sub(cell.group.group.into());
+        let Ok(Some(topology)) = self.topology_of_run(self.cells_of_run(first)) else { return Vec::new() };
+        topology.further_addresses(&cell.group.node)
+    }
+
+    /// The most connections that all clients of a cell make, one after the other or at once: a port is busy for
+    /// a minute after its connection (TIME-WAIT, RFC 9293, section 3.4.2).
+    fn connections_of(&self, cell: &Cell) -> u64 {
+        let ClientGroup { clients, variant, .. } = &cell.group;
+        let NamedWorkload { workload, options, .. } = self.workload_of(&cell.group);
+        let each = u64::from(connections_each(workload, *variant, self.pins_of(cell)));
+        let in_turn = options
+            .connections
+            .requests_each
+            .map_or(0, |requests| workload.requests().unwrap_or(MANY_CONNECTIONS).div_ceil(requests.max(1)));
+        each.max(in_turn).saturating_mul(u64::from(*clients))
+    }
+}
+
+/// The connections that one client has open at most.
+pub fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u32 {
+    match workload {
+        Workload::Page(_) if variant.http() == HttpVersion::Http11 => pins.http1_connections,
+        _ => workload.connections(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::tests::{SHORT, parse};
+
+    fn with(keys: &str) -> Result<crate::plan::Plan, String> {
+        parse(&SHORT.replace("page_load_time", "request_time").replace(
+            "kind = \"page\"\npage = \"small\"",
+            &format!("kind = \"closed\"\npaths = [\"/echo\"]\n{keys}"),
+        ))
+    }
+
+    #[test]
+    fn many_connections_have_several_addresses() {
+        for (keys, addresses) in [
+            ("requests = 55\nclients = 750", 0),
+            ("requests = 55\nclients = 750\nrequests_per_connection = 1", 2),
+            ("requests = 100\nconnections = 100\nclients = 1000", 4),
+            ("duration = '5s'\nrequests_per_connection = 2", 8),
+        ] {
+            let plan = with(keys).unwrap();
+            let sources = plan.sources_of(&plan.cells[0]);
+            assert_eq!(sources.len(), addresses, "{keys}: {sources:?}");
+            let distinct: std::collections::BTreeSet<_> = sources.iter().collect();
+            assert_eq!(distinct.len(), addresses, "{keys}");
+        }
+        let plan = with("requests = 100\nconnections = 100\nclients = 1000").unwrap();
+        let topology = plan.topology_of_run(plan.cells_of_run(0)).unwrap().unwrap();
+        let known = &topology.nodes[topology.server].interfaces[0].neighbours;
+        let further = plan.sources_of(&plan.cells[0]);
+        assert!(further.iter().all(|address| known.iter().any(|(other, _)| other == address)), "{known:?}");
+    }
+
+    #[test]
+    fn more_connections_than_a_subnet_has_ports_are_refused() {
+        let fault = with("requests = 100000\nconnections = 100000\nclients = 100000").unwrap_err();
+        assert!(fault.contains("further addresses; its subnet"), "{fault}");
+    }
+}
