@@ -9,9 +9,9 @@ use engine::{Request, VaryingField};
 use model::assignment::{Assignment, Target};
 use model::page::ResourceKind;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
+use model::url_pattern::Pattern;
 use model::workload::Workload;
 use workload::Seeds;
-use workload::urls::Pattern;
 
 /// The user agent of h123's clients.
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));

@@ -4,8 +4,8 @@
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::line_pattern::LinePattern;
-use crate::formats::{timing_script, url_list};
-use crate::urls::Pattern;
+use model::formats::{timing_script, url_list};
+use model::url_pattern::Pattern;
 
 /// A function that takes any bytes.
 pub type Target = fn(&[u8]);

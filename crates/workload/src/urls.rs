@@ -1,6 +1,5 @@
-//! The order of URLs, and the parts of URLs that are drawn for every request.
+//! The order of URLs.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::options::RequestOptions;
@@ -89,62 +88,6 @@ impl Urls {
     }
 }
 
-/// A path with numbers that are drawn for every request: `{random:1-7000}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// Text, and the range of the number after it.
-    parts: Vec<(String, u64, u64)>,
-    tail: String,
-}
-
-/// A part of a path is not a valid pattern.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a range; write one such as `{{random:1-7000}}`")]
-pub struct PatternError {
-    found: String,
-}
-
-const OPENING: &str = "{random:";
-
-impl Pattern {
-    /// Parses a path; `None` where it has no such part.
-    ///
-    /// # Errors
-    /// A part without an end, or whose range is not two rising numbers.
-    pub fn parse(path: &str) -> Result<Option<Pattern>, PatternError> {
-        let mut parts = Vec::new();
-        let mut rest = path;
-        while let Some((text, after)) = rest.split_once(OPENING) {
-            let fault = || PatternError { found: crate::formats::shown(&rest[text.len()..]) };
-            let (range, tail) = after.split_once('}').ok_or_else(fault)?;
-            let (least, most) = range.split_once('-').ok_or_else(fault)?;
-            let (Ok(least), Ok(most)) = (least.parse::<u64>(), most.parse::<u64>()) else {
-                return Err(fault());
-            };
-            if least > most {
-                return Err(fault());
-            }
-            parts.push((text.to_owned(), least, most));
-            rest = tail;
-        }
-        Ok((!parts.is_empty()).then(|| Pattern { parts, tail: rest.to_owned() }))
-    }
-
-    /// Replaces `path` with the path of request `number`.
-    pub fn fill(&self, seed: u64, number: u64, path: &mut String) {
-        // The generator's first number mixes its seed well, so neighbouring requests get unrelated numbers.
-        let mut random = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ number);
-        path.clear();
-        for (text, least, most) in &self.parts {
-            path.push_str(text);
-            let span = (most - least).saturating_add(1);
-            // Writing to a String cannot fail.
-            let _ = write!(path, "{}", least + random.next_below(span));
-        }
-        path.push_str(&self.tail);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,39 +141,5 @@ mod tests {
         }
         assert_eq!(drawn, draw(3));
         assert_ne!(drawn, draw(4));
-    }
-
-    #[test]
-    fn patterns_are_filled_from_seed_and_number() {
-        let pattern = Pattern::parse("/a/{random:1-7000}.ts?x={random:5-5}&y").unwrap().unwrap();
-        let mut path = "old".to_owned();
-        let mut seen = std::collections::BTreeSet::new();
-        for number in 0..1000 {
-            pattern.fill(1, number, &mut path);
-            let drawn = path.strip_prefix("/a/").unwrap().strip_suffix(".ts?x=5&y").unwrap();
-            let drawn: u64 = drawn.parse().unwrap();
-            assert!((1..=7000).contains(&drawn));
-            seen.insert(drawn);
-        }
-        assert!(seen.len() > 900, "{}", seen.len());
-        let first = |seed| {
-            let mut path = String::new();
-            pattern.fill(seed, 7, &mut path);
-            path
-        };
-        assert_eq!(first(1), first(1));
-        assert_ne!(first(1), first(2));
-    }
-
-    #[test]
-    fn invalid_patterns_are_refused() {
-        assert_eq!(Pattern::parse("/a{b}"), Ok(None));
-        for path in ["/{random:1-", "/{random:7}", "/{random:9-1}", "/{random:a-b}", "/{random:}"] {
-            let error = Pattern::parse(path).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                format!("`{}` is not a range; write one such as `{{random:1-7000}}`", &path[1..])
-            );
-        }
     }
 }

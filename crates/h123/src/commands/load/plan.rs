@@ -9,15 +9,15 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use drive::input::read_bytes;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
+use model::formats::{timing_script, url_list};
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
 use model::request_fields::{check_method, parse_field};
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
 use model::units::{self, counted};
+use model::url_pattern::Pattern;
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 use model::{Pins, Variant};
-use workload::formats::{timing_script, url_list};
-use workload::urls::Pattern;
 
 use super::LoadArgs;
 use crate::connect::places::Places;
