@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::assignment::ClientReport;
-use model::external::ExternalReport;
+use model::external::{ExternalReport, URLS};
 use model::number;
 use model::plan::{Cell, Plan};
 use model::player::PlayerEvent;
@@ -218,6 +218,8 @@ struct GroupFold<'a> {
     clients: BTreeMap<u32, Totals>,
     has_clients: bool,
     urls: Urls,
+    /// Whether rows name their URLs.
+    has_urls: bool,
     /// The metrics that have one value for each request.
     requests: Vec<(&'static Metric, DistributionBuilder)>,
     /// The server's initial window, if a connection carries one response at a time.
@@ -267,6 +269,7 @@ impl<'a> GroupFold<'a> {
             *facts.tls.entry(words.join(", ")).or_default() += 1;
             *facts.handshakes.entry(kind).or_default() += 1;
         }
+        let external = client.and_then(|client| client.external.as_deref());
         if let Some(client) = client {
             facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
             facts.contents.clone_from(&client.contents);
@@ -285,6 +288,7 @@ impl<'a> GroupFold<'a> {
             clients: BTreeMap::new(),
             has_clients: group.clients > 1,
             urls: Urls::new(),
+            has_urls: external.is_none_or(|external| external.reason_not_reported(URLS).is_none()),
             requests: METRICS
                 .iter()
                 .filter(is_per_request)
@@ -294,7 +298,7 @@ impl<'a> GroupFold<'a> {
             thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
             waits: Waits::default(),
             server: ServerFold::default(),
-            external: client.and_then(|client| client.external.as_deref()),
+            external,
         }
     }
 
@@ -306,7 +310,9 @@ impl<'a> GroupFold<'a> {
         if sample.phase != Phase::Measure {
             return;
         }
-        self.urls.entry(sample.url).or_default().add(Tries::of(sample));
+        if self.has_urls {
+            self.urls.entry(sample.url).or_default().add(Tries::of(sample));
+        }
         self.facts.stamps.add(sample);
         self.count(sample);
         self.totals.add(sample);
@@ -344,10 +350,11 @@ impl<'a> GroupFold<'a> {
         }
         match &sample.outcome {
             Outcome::Ok => {
-                if facts.bodies.len() <= MOST_URLS {
+                if self.has_urls && facts.bodies.len() <= MOST_URLS {
                     facts.bodies.entry(sample.url).or_default().add(sample);
                 }
                 facts.body_bytes += sample.response_body_bytes;
+                facts.body_bytes_squared += number::float(sample.response_body_bytes).powi(2);
                 let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
                 facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
                 let is_empty = sample.response_body_bytes == 0 && sample.expected_body_bytes != Some(0);

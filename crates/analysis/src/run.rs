@@ -126,6 +126,8 @@ pub struct GroupFacts {
     /// Response body bytes of requests that succeeded; for an external client of all requests, 0 if it does
     /// not report them.
     pub body_bytes: u64,
+    /// The sum of their squares, one for each request, where rows have them.
+    pub body_bytes_squared: f64,
     /// What an HTTP/2 server pushed.
     pub pushed: Pushes,
     /// Connections opened.

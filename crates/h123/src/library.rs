@@ -1,19 +1,19 @@
 //! The data files: those in the current directory first, then those in the binary.
 
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use drive::input::read_text;
 use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
 use model::named::unknown;
-use model::plan::DIRECT;
+use model::plan::{DIRECT, NamedWorkload};
 use model::study::{Library, MetricFacts, Override, Study};
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;
-use model::workload::Workload;
 
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
@@ -21,7 +21,11 @@ static TOPOLOGIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../topologies"
 static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 
 /// All data files.
-pub(crate) struct DataFiles;
+#[derive(Default)]
+pub(crate) struct DataFiles {
+    /// The folder of the study that names files; empty for the current one.
+    study_folder: PathBuf,
+}
 
 impl Library for DataFiles {
     fn networks(&self) -> Vec<String> {
@@ -56,11 +60,11 @@ impl Library for DataFiles {
         &self,
         client: &str,
         variant: Variant,
-        workload: &Workload,
+        named: &NamedWorkload,
     ) -> Result<Option<String>, String> {
         let client =
             drive::Clients::find(client).map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
-        Ok(client.refuses(variant, workload))
+        Ok(client.refuses(variant, &named.workload, &named.options))
     }
 
     fn checks(&self) -> Vec<String> {
@@ -90,6 +94,21 @@ impl Library for DataFiles {
     fn page(&self, name: &str) -> Result<DataFile, String> {
         read("pages", &PAGES, name)
     }
+
+    fn request_file(&self, file: &str) -> Result<DataFile, String> {
+        let places = [Path::new(file).to_path_buf(), self.study_folder.join(file)];
+        for path in &places {
+            match read_text(path) {
+                Ok(text) => return Ok(DataFile { file: path.display().to_string(), text }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            }
+        }
+        let built_in = STUDIES.get_file(file).and_then(include_dir::File::contents_utf8);
+        built_in.map(|text| DataFile { file: file.to_owned(), text: text.to_owned() }).ok_or_else(|| {
+            format!("{file} does not exist; name a file relative to the current folder or to the study's")
+        })
+    }
 }
 
 /// Finds a study (a name from `studies/`, or the path of a `.toml` file) and resolves it.
@@ -102,7 +121,8 @@ pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
     let name = Path::new(&file.file)
         .file_stem()
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    Ok(Study::parse(&name, source(&file), overrides, &DataFiles)?)
+    let study_folder = Path::new(&file.file).parent().map(Path::to_path_buf).unwrap_or_default();
+    Ok(Study::parse(&name, source(&file), overrides, &DataFiles { study_folder })?)
 }
 
 /// Finds a network by its name and resolves it.
@@ -111,12 +131,12 @@ pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
 /// A [`UsageError`] with the nearest name if there is no such network; a [`model::InputError`] if it is
 /// invalid.
 pub(crate) fn network_of(name: &str) -> Result<Network> {
-    let known = DataFiles.networks();
+    let known = DataFiles::default().networks();
     if !known.iter().any(|network| network == name) {
         return Err(UsageError(unknown(name, "a network", &known)).into());
     }
-    let file = DataFiles.network(name).map_err(UsageError)?;
-    Ok(Network::parse_with(name, source(&file), &|trace| DataFiles.trace(trace))?)
+    let file = DataFiles::default().network(name).map_err(UsageError)?;
+    Ok(Network::parse_with(name, source(&file), &|trace| DataFiles::default().trace(trace))?)
 }
 
 /// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this
@@ -125,7 +145,7 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
 /// # Errors
 /// A [`UsageError`] with the nearest name if there is none; a [`model::InputError`] if its file is invalid.
 pub(crate) fn topology_of(name: &str) -> Result<Topology> {
-    let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles.networks());
+    let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles::default().networks());
     let file = if name.ends_with(".toml") || name.contains('/') {
         let text = read_text(Path::new(name)).map_err(|error| {
             UsageError(format!("cannot read the topology `{name}`: {error}; name a .toml file"))
@@ -142,10 +162,10 @@ pub(crate) fn topology_of(name: &str) -> Result<Topology> {
     let name = stem(Path::new(&file.file)).unwrap_or_else(|| name.to_owned());
     // The error of an invalid network names its own file; other problems come from the command line.
     let network = |network: &str| {
-        let file = DataFiles
+        let file = DataFiles::default()
             .network(network)
             .map_err(|problem| model::InputError { place: model::error::Place::command_line(), problem })?;
-        Network::parse_with(network, source(&file), &|trace| DataFiles.trace(trace))
+        Network::parse_with(network, source(&file), &|trace| DataFiles::default().trace(trace))
     };
     Ok(Topology::parse(&name, source(&file), &networks, &network)?)
 }
@@ -270,7 +290,7 @@ fn read(kind: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> 
     let file = format!("{kind}/{name}.toml");
     match read_text(Path::new(&file)) {
         Ok(text) => return Ok(DataFile { file, text }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(format!("cannot read {file}: {error}")),
     }
     let text = embedded.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);

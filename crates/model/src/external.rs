@@ -7,6 +7,8 @@ use crate::variant::HttpVersion;
 
 /// The client that is this tool's own.
 pub const OWN_CLIENT: &str = "h123";
+/// The check that a client with several paths does not support if its rows do not name them.
+pub const URLS: &str = "urls";
 
 /// The report of an external client on a run, apart from its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

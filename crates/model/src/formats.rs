@@ -5,6 +5,16 @@ use crate::number;
 pub mod timing_script;
 pub mod url_list;
 
+/// A line does not have the format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct LineError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong and what to write instead.
+    pub problem: String,
+}
+
 /// The longest time that a client's output or a timing script may contain.
 const LONGEST_NS: f64 = 8.64e15;
 /// What a parser expects in place of a longer or a negative time.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named;
 use crate::target::Target;
 use crate::tls::TlsOptions;
 use crate::units::{counted, format_ns};
@@ -54,6 +55,23 @@ pub struct RequestOptions {
     pub random_parts: bool,
 }
 
+named! { "an order";
+    /// The order in which a loop requests its paths.
+    pub enum Order {
+        /// One after the other, and again from the first.
+        InTurn = "in turn",
+        /// Each drawn from all, with equal probability.
+        Random = "random",
+    }
+}
+
+impl Order {
+    /// The order of [`RequestOptions::random_order`].
+    pub const fn of(is_random: bool) -> Order {
+        if is_random { Order::Random } else { Order::InTurn }
+    }
+}
+
 /// What differs from the defaults for one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,8 +79,10 @@ pub struct PathOptions {
     /// The host: 0 is the assignment's target, others count [`RequestOptions::further_targets`] from 1.
     pub target: u16,
     /// The method.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The body: an index into [`RequestOptions::bodies`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<u32>,
 }
 
@@ -152,7 +172,12 @@ impl Options {
         let each = connections.requests_each;
         let fields = requests.fields.len() as u64;
         let body = requests.body.and_then(|body| requests.bodies.get(body as usize));
+        let own = requests.paths.iter().filter(|path| path.method.is_some() || path.body.is_some());
+        let own = own.count() as u64;
         let parts = [
+            requests.random_order.then(|| "random order".to_owned()),
+            requests.random_parts.then(|| "random parts of paths".to_owned()),
+            (own > 0).then(|| format!("method or body of {}", counted(own, "path"))),
             each.map(|each| format!("{} per connection", counted(each, "request"))),
             time("connect", connections.connect_timeout_ns),
             time("request", connections.request_timeout_ns),

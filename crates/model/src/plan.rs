@@ -2,9 +2,10 @@
 
 mod addresses;
 mod check;
+mod files;
 mod group;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -21,7 +22,6 @@ use crate::network::Network;
 use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
-use crate::player::Player;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::Settings;
@@ -160,9 +160,6 @@ pub struct PlannedTopology {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<Topology>,
 }
-
-/// Servers of files get no longer bodies than this: each is a file.
-const MOST_FILE_BYTES: u64 = 64_000_000;
 
 /// The topology that is this machine and its loopback.
 pub const DIRECT: &str = "direct";
@@ -500,24 +497,6 @@ impl Plan {
             }
         }
         pages
-    }
-
-    /// The segments of all videos, one of each representation, and the bodies that loops request by their
-    /// lengths (`/bytes/1000`), by their paths and lengths: what servers of files have to have.
-    pub fn segments(&self) -> BTreeMap<String, u64> {
-        let loops = self.workloads.iter().filter_map(|named| named.workload.as_loop());
-        let of_loop = |path: &String| {
-            let bytes = crate::workload::bytes_of_path(path).filter(|bytes| *bytes <= MOST_FILE_BYTES)?;
-            Some((path.clone(), bytes))
-        };
-        let bodies = loops.flat_map(|load| load.paths.iter().filter_map(of_loop));
-        let players = self.workloads.iter().filter_map(|named| named.workload.player());
-        let of = |player: &'_ Player| {
-            let lengths: Vec<u64> =
-                player.ladder_bits_per_s.iter().map(|rate| player.segment_bytes(*rate)).collect();
-            player.paths().into_iter().zip(lengths)
-        };
-        players.flat_map(of).chain(bodies).collect()
     }
 
     /// The prediction of the whole study's duration, with the reference measurements of its networks; of the

@@ -145,7 +145,7 @@ impl Schedule {
         match self {
             Schedule::Script { entries, clients, .. } => {
                 let each = if *clients > 1 { ", all of it on each connection" } else { "" };
-                format!("a script of {} requests{each}", entries.len())
+                format!("a script of {}{each}", units::counted(entries.len() as u64, "request"))
             }
             Schedule::Rates { stages, arrivals, .. } => {
                 let stage = |stage: &Stage| match stage.from == stage.to {

@@ -10,13 +10,12 @@ use std::rc::Rc;
 use crate::cores::CoreChoice;
 use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
-use crate::plan::Plan;
+use crate::plan::{NamedWorkload, Plan};
 use crate::reader::Placed;
 use crate::statistic::Statistic;
 use crate::tunable::ServerFacts;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
-use crate::workload::Workload;
 
 mod arms;
 mod claims;
@@ -39,6 +38,7 @@ mod points;
 mod published;
 mod ranges;
 mod repetition;
+mod request_files;
 mod requests;
 mod resolve;
 mod servers;
@@ -128,7 +128,7 @@ pub trait Library {
         &self,
         client: &str,
         variant: Variant,
-        workload: &Workload,
+        named: &NamedWorkload,
     ) -> Result<Option<String>, String>;
     /// The names of the checks that the analysis makes.
     fn checks(&self) -> Vec<String>;
@@ -156,6 +156,11 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn page(&self, name: &str) -> Result<DataFile, String>;
+    /// A file of requests that a workload names: a list of URLs, a body or a timing script.
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn request_file(&self, file: &str) -> Result<DataFile, String>;
 }
 
 impl Study {

@@ -81,6 +81,8 @@ pub struct ServerFacts {
     pub back_variants: Vec<Variant>,
     /// Whether it requires a server behind it.
     pub needs_back: bool,
+    /// Whether it serves files only.
+    pub serves_files_only: bool,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
 }

@@ -45,6 +45,42 @@ impl Pattern {
         Ok((!parts.is_empty()).then(|| Pattern { parts, tail: rest.to_owned() }))
     }
 
+    /// Whether a path has such a part, well-formed or not.
+    pub fn is_in(path: &str) -> bool {
+        path.contains(OPENING)
+    }
+
+    /// The path with the smallest numbers.
+    pub fn least(&self) -> String {
+        self.with(self.parts.iter().map(|(_, least, _)| *least))
+    }
+
+    /// Every path that it stands for; `None` if they are more than `most`.
+    pub fn paths(&self, most: u64) -> Option<Vec<String>> {
+        let spans = || self.parts.iter().map(|(_, least, most)| u128::from(most - least) + 1);
+        let count = spans().try_fold(1_u128, u128::checked_mul)?;
+        let count = u64::try_from(count).ok().filter(|count| *count <= most)?;
+        let path = |number: u64| {
+            let mut rest = u128::from(number);
+            self.with(self.parts.iter().zip(spans()).map(|((_, least, _), span)| {
+                // Below the span, which fits.
+                let offset = u64::try_from(rest % span).unwrap_or(0);
+                rest /= span;
+                least + offset
+            }))
+        };
+        Some((0..count).map(path).collect())
+    }
+
+    fn with(&self, numbers: impl Iterator<Item = u64>) -> String {
+        let mut path = String::new();
+        for ((text, ..), number) in self.parts.iter().zip(numbers) {
+            // Writing to a String cannot fail.
+            let _ = write!(path, "{text}{number}");
+        }
+        path + &self.tail
+    }
+
     /// Replaces `path` with the path of request `number`.
     pub fn fill(&self, seed: u64, number: u64, path: &mut String) {
         // The generator's first number mixes its seed well, so neighbouring requests get unrelated numbers.
@@ -84,6 +120,18 @@ mod tests {
         };
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
+    }
+
+    #[test]
+    fn few_paths_are_listed() {
+        let pattern = Pattern::parse("/a{random:8-9}/{random:1-3}.ts").unwrap().unwrap();
+        assert_eq!(pattern.least(), "/a8/1.ts");
+        let paths = pattern.paths(6).unwrap();
+        assert_eq!(paths, ["/a8/1.ts", "/a9/1.ts", "/a8/2.ts", "/a9/2.ts", "/a8/3.ts", "/a9/3.ts"]);
+        assert_eq!(pattern.paths(5), None);
+        let all = "{random:0-18446744073709551615}";
+        let pattern = Pattern::parse(&format!("/{all}{all}{all}")).unwrap().unwrap();
+        assert_eq!(pattern.paths(u64::MAX), None);
     }
 
     #[test]

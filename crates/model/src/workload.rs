@@ -9,6 +9,7 @@ use crate::page::{self, Page};
 use crate::player::Player;
 use crate::schedule::{Schedule, ScriptEntry};
 use crate::units::{format_ns, parse_duration_ns};
+use crate::url_pattern::Pattern;
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,7 +252,7 @@ impl Workload {
     /// paths, only those like `/bytes/1000` have a known length. A player that may choose is taken to choose
     /// the lowest representation.
     pub fn least_body_bytes(&self) -> u64 {
-        let of_path = |path: &String| bytes_of_path(path);
+        let of_path = |path: &String| least_bytes_of_path(path);
         let each = |load: &LoopLoad| {
             let sum: u64 = load.paths.iter().filter_map(of_path).sum();
             sum / load.paths.len().max(1) as u64
@@ -262,9 +263,12 @@ impl Workload {
                 let least = player.least_bits_per_s();
                 player.segment_bytes(least).saturating_mul(u64::from(player.segments))
             }
-            Workload::Open(OpenLoop { load, schedule: Schedule::Script { entries, .. }, .. }) => {
+            Workload::Open(OpenLoop {
+                load, schedule: Schedule::Script { entries, clients, .. }, ..
+            }) => {
                 let path = |entry: &ScriptEntry| load.paths.get(entry.url as usize);
-                entries.iter().filter_map(path).filter_map(of_path).fold(0, u64::saturating_add)
+                let once = entries.iter().filter_map(path).filter_map(of_path).fold(0, u64::saturating_add);
+                once.saturating_mul(u64::from(*clients))
             }
             Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
                 load.requests.unwrap_or(0).saturating_mul(each(load))
@@ -325,6 +329,15 @@ impl Workload {
             _ if self.requests().is_some() => "ends after a number of requests".to_owned(),
             _ => "ends after a time".to_owned(),
         }
+    }
+}
+
+/// The length of the body of a path such as `/bytes/1000`, the least of `/bytes/{random:1000-2000}`; `None` of
+/// any other.
+fn least_bytes_of_path(path: &str) -> Option<u64> {
+    match Pattern::parse(path) {
+        Ok(Some(pattern)) => bytes_of_path(&pattern.least()),
+        _ => bytes_of_path(path),
     }
 }
 

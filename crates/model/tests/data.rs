@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use model::Workload;
 use model::error::{DataFile, Source};
 use model::keys;
+use model::plan::NamedWorkload;
 use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Study};
 use model::{Network, Page, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
@@ -51,6 +51,7 @@ impl Library for Folders {
             variants: Variant::ALL.to_vec(),
             back_variants: Variant::ALL.to_vec(),
             needs_back: false,
+            serves_files_only: false,
             tunables: tunables.map_err(|error| error.to_string())?,
         })
     }
@@ -59,7 +60,7 @@ impl Library for Folders {
         names("clients")
     }
 
-    fn check_client(&self, _: &str, _: Variant, _: &Workload) -> Result<Option<String>, String> {
+    fn check_client(&self, _: &str, _: Variant, _: &NamedWorkload) -> Result<Option<String>, String> {
         Ok(None)
     }
 
@@ -89,6 +90,10 @@ impl Library for Folders {
 
     fn trace(&self, file: &str) -> Result<DataFile, String> {
         Err(format!("found the trace `{file}`, but none is shipped"))
+    }
+
+    fn request_file(&self, file: &str) -> Result<DataFile, String> {
+        Err(format!("there is no file {file}"))
     }
 
     fn page(&self, name: &str) -> Result<DataFile, String> {

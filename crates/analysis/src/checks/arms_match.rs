@@ -61,7 +61,10 @@ fn differences(plan: &Plan, own: &Cell, baseline: &Cell) -> Vec<Difference> {
         Difference::Server => chain(&own.chain) != chain(&baseline.chain),
         Difference::Client => own.group.client != baseline.group.client,
         Difference::Workload => {
-            let work = |cell: &Cell| (plan.workload_of(&cell.group).workload.clone(), cell.group.clients);
+            let work = |cell: &'_ Cell| {
+                let named = plan.workload_of(&cell.group);
+                (&named.workload, &named.options, cell.group.clients)
+            };
             work(own) != work(baseline)
         }
         Difference::Hold => plan.pins_of(own) != plan.pins_of(baseline),

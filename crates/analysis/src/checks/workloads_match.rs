@@ -15,7 +15,8 @@ pub(super) const CHECK: Check = Check {
                the baseline. For loops: body bytes \
                per request, and requests and URLs if a number of requests ends the loop. For players that \
                choose representations: segments only",
-    passes: "equal (bytes of loops: within 1 %), in at least nine of ten blocks",
+    passes: "equal (bytes of loops: within 1 %; of random paths also within three standard errors), in at least \
+             nine of ten blocks",
     caveat: "different in more than a tenth of the blocks",
     invalidates: "different in the median run",
     why: "If one side requests or receives more than the other, the comparison measures the work and not \
@@ -26,6 +27,9 @@ pub(super) const CHECK: Check = Check {
 
 /// The position in its list of paths at which a loop ends changes the mean length by less.
 const LOOP_TOLERANCE_SHARE: f64 = 0.01;
+
+/// Means of random paths differ by chance: by more than this many standard errors in one of 400 comparisons.
+const RANDOM_ERRORS: f64 = 3.0;
 
 /// Judged by the median runs; a caveat if more than a tenth of the blocks differ, because a minority of the
 /// runs does not change the median run.
@@ -63,6 +67,8 @@ struct Work {
     body_bytes: Option<f64>,
     /// Different URLs of a loop, if its client reports them.
     urls: Option<f64>,
+    /// The standard error of `body_bytes`; `None` unless paths are drawn.
+    error_bytes: Option<f64>,
     is_page: bool,
 }
 
@@ -79,6 +85,7 @@ impl Work {
                 requests,
                 body_bytes: Some(body_bytes / clients),
                 urls: None,
+                error_bytes: None,
                 is_page: true,
             });
         }
@@ -86,14 +93,21 @@ impl Work {
         if let Some(player) = player_of(context.plan, group) {
             let is_fixed = matches!(player.rule, Rule::Fixed { .. });
             let body_bytes = is_fixed.then_some(body_bytes / clients);
-            return Some(Work { requests: Some(ok / clients), body_bytes, urls: None, is_page: true });
+            let requests = Some(ok / clients);
+            return Some(Work { requests, body_bytes, urls: None, error_bytes: None, is_page: true });
         }
-        let is_counted = ends_by_number(&context.plan.workload_of(group).workload);
+        let named = context.plan.workload_of(group);
+        let is_counted = ends_by_number(&named.workload);
+        let requests = &named.options.requests;
+        let is_random = requests.random_order || requests.random_parts;
+        let squares: f64 = run.groups.iter().map(|facts| facts.body_bytes_squared).sum();
+        let variance = (squares / ok - (body_bytes / ok).powi(2)).max(0.0);
         let urls = sum(|facts| facts.distinct_urls);
         (ok > 0.0).then(|| Work {
             requests: is_counted.then(|| sum(|facts| facts.requests)),
             body_bytes: Some(body_bytes / ok),
             urls: (urls > 0.0).then_some(urls),
+            error_bytes: is_random.then(|| (variance / ok).sqrt()),
             is_page: false,
         })
     }
@@ -108,6 +122,7 @@ impl Work {
             requests: median(|work| work.requests),
             body_bytes: median(|work| work.body_bytes),
             urls: median(|work| work.urls),
+            error_bytes: median(|work| work.error_bytes),
             is_page,
         })
     }
@@ -115,12 +130,15 @@ impl Work {
     fn matches(&self, other: &Work) -> bool {
         let share = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE };
         let bytes = self.body_bytes.zip(other.body_bytes);
-        let are_bytes_equal = bytes.is_none_or(|(own, other)| (own - other).abs() <= share * other);
+        let by_chance =
+            RANDOM_ERRORS * self.error_bytes.unwrap_or(0.0).hypot(other.error_bytes.unwrap_or(0.0));
+        let are_bytes_equal =
+            bytes.is_none_or(|(own, other)| (own - other).abs() <= (share * other).max(by_chance));
         // An unknown value is not compared.
         let equal =
             |own: Option<f64>, other: Option<f64>| own.zip(other).is_none_or(|(own, other)| own == other);
         let has_as_many_urls = match (self.requests, other.requests) {
-            (Some(_), Some(_)) => equal(self.urls, other.urls),
+            (Some(_), Some(_)) => equal(self.urls, other.urls) || self.error_bytes.is_some(),
             // A loop that a time ends may have requested only some of its URLs.
             _ => true,
         };
@@ -171,6 +189,19 @@ mod tests {
             record.samples[1].response_body_bytes = 128 + 63;
         }
         fails("workloads_match", &bench);
+    }
+
+    #[test]
+    fn the_mean_of_random_paths_may_differ_by_chance() {
+        let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
+        // In one cell, 10 % more requests ask for 228 in place of 128 bytes.
+        for record in &mut bench.records {
+            let large = if record.cell == 1 { 6 } else { 5 };
+            record.samples.iter_mut().take(large).for_each(|sample| sample.response_body_bytes = 228);
+        }
+        fails("workloads_match", &bench);
+        bench.plan.workloads[0].options.requests.random_parts = true;
+        passes("workloads_match", &bench);
     }
 
     #[test]

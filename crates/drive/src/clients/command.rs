@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use minijinja::value::{Serde, Value};
 use model::HttpVersion;
 use model::assignment::{Assignment, Trust};
+use model::options::Order;
 use model::units::NANOS_PER_S;
 use model::workload::{ClosedLoop, Workload};
 use workload::formats::clients::RequestedLoad;
@@ -21,9 +22,10 @@ use crate::template::{Variables, fill};
 /// The certificate authority's file in the client's folder.
 const AUTHORITY_FILE: &str = "authority.pem";
 
-/// A closed loop over one path, for an external client.
+/// A closed loop, for an external client.
 pub(crate) struct ExternalLoop<'a> {
-    pub(crate) path: &'a str,
+    /// At least one.
+    pub(crate) paths: &'a [String],
     pub(crate) connections: u32,
     pub(crate) streams: u32,
     pub(crate) requests: Option<u64>,
@@ -35,17 +37,14 @@ impl<'a> ExternalLoop<'a> {
     /// The loop of an assignment that the client supports.
     ///
     /// # Errors
-    /// The workload is no closed loop, or has several paths.
+    /// The workload is no closed loop.
     pub(crate) fn of(assignment: &'a Assignment) -> Result<ExternalLoop<'a>> {
         let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = &assignment.workload else {
             anyhow::bail!("external clients support closed loops only; change the workload");
         };
-        let [path] = load.paths.as_slice() else {
-            anyhow::bail!("external clients request one path, not {}; list one path", load.paths.len());
-        };
         let is_http1 = assignment.target.variant.http() == HttpVersion::Http11;
         Ok(ExternalLoop {
-            path,
+            paths: &load.paths,
             connections: load.connections,
             streams: if is_http1 { 1 } else { load.streams },
             requests: load.requests,
@@ -109,9 +108,12 @@ impl Client {
         let text = |path: &Path| Value::from(path.display().to_string());
         let target = &assignment.target;
         let (variant, port) = (target.variant, target.address.port());
-        let url = |host: &str| format!("{}://{host}:{port}{}", variant.scheme(), requested.path);
-        let reachable =
-            if place.has_names { url(&target.server_name) } else { url(&target.address.ip().to_string()) };
+        let base = |host: &str| format!("{}://{host}:{port}", variant.scheme());
+        let named = base(&target.server_name);
+        let reachable = if place.has_names { named.clone() } else { base(&target.address.ip().to_string()) };
+        let first = requested.paths.first().map_or("/", String::as_str);
+        // The program draws its own numbers, or counts on from its own beginning.
+        let order = Order::of(assignment.options.requests.random_order);
         let seconds = |ns: u64| ns.div_ceil(NANOS_PER_S);
         let duration_ns = requested.duration_ns.unwrap_or(0);
         let pins = &assignment.pins;
@@ -130,8 +132,12 @@ impl Client {
             ("folder", text(place.folder)),
             ("writes", Value::from(writes.map_or_else(String::new, |path| path.display().to_string()))),
             ("variant", Value::from(variant.name())),
-            ("url", Value::from(reachable)),
-            ("named_url", Value::from(url(&target.server_name))),
+            ("url", Value::from(format!("{reachable}{first}"))),
+            ("named_url", Value::from(format!("{named}{first}"))),
+            ("base", Value::from(reachable)),
+            ("paths", Value::from(requested.paths.to_vec())),
+            ("order", Value::from(order.name())),
+            ("seed", Value::from(assignment.seed)),
             ("has_names", Value::from(place.has_names)),
             ("server_name", Value::from(target.server_name.as_str())),
             ("authority", Value::from(target.authority.as_str())),

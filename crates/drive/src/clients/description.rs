@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
+use model::named::Named;
 use model::number::float;
-use model::reader::{Key, Table, TableKeys};
+use model::options::{Options, Order};
+use model::reader::{Key, Placed, Table, TableKeys};
 use model::units::{NANOS_PER_MS, format_duration_ns};
 use model::workload::{ClosedLoop, Workload};
 use model::{HttpVersion, InputError, Variant, keys, units};
@@ -35,6 +37,8 @@ const CAN_KEYS: &[Key] = keys! {
     "requests", "whole number", "not supported", "10000",
         "It can end after a number of requests; the largest number, 1 to 4 294 967 295.";
     "requests_of_each", "boolean", "`false`", "true", "Whether it counts requests per connection.";
+    "orders", "list of texts", "one path only", r#"["in turn", "random"]"#,
+        "The orders in which it can request several paths: `in turn`, `random`.";
     "duration", "duration", "not supported", r#""1s""#,
         "It can end after a time that is a multiple of this one; whole milliseconds.";
     "shortest", "duration", "none", r#""2s""#, "Shorter runs give no reliable results; whole milliseconds.";
@@ -110,6 +114,8 @@ pub(crate) struct Capabilities {
     pub(crate) requests: Option<u64>,
     /// Whether it counts requests per connection.
     pub(crate) requests_of_each: bool,
+    /// The orders in which it can request several paths.
+    pub(crate) orders: Vec<Order>,
     /// It can end after a multiple of this time.
     pub(crate) duration_ns: Option<u64>,
     /// Shorter runs give no reliable results.
@@ -142,7 +148,7 @@ impl Client {
     }
 
     /// Why this client cannot run a workload over a variant on any machine, if it cannot.
-    pub fn refuses(&self, variant: Variant, workload: &Workload) -> Option<String> {
+    pub fn refuses(&self, variant: Variant, workload: &Workload, options: &Options) -> Option<String> {
         let name = &self.name;
         if self.variant(variant).is_none() {
             return Some(format!("{name} does not support {variant}"));
@@ -158,7 +164,7 @@ impl Client {
         }
         let multiplexes = variant.http() != HttpVersion::Http11;
         let capabilities = &self.capabilities;
-        let refused = (load.paths.len() > 1).then(|| "requests one path only".to_owned());
+        let refused = capabilities.refuses_paths(load.paths.len(), Order::of(options.requests.random_order));
         let refused =
             refused.or_else(|| capabilities.refuses_shape(load.connections, load.streams, multiplexes));
         let refused =
@@ -179,6 +185,18 @@ impl Client {
 }
 
 impl Capabilities {
+    fn refuses_paths(&self, paths: usize, order: Order) -> Option<String> {
+        match self.orders.as_slice() {
+            _ if paths <= 1 => None,
+            [] => Some("requests one path only".to_owned()),
+            orders if !orders.contains(&order) => {
+                let known: Vec<&str> = orders.iter().map(|order| order.name()).collect();
+                Some(format!("requests paths only in this order: {}, not {order}", known.join(", ")))
+            }
+            _ => None,
+        }
+    }
+
     fn refuses_shape(&self, connections: u32, streams: u32, multiplexes: bool) -> Option<String> {
         match self.connections {
             Some(most) if connections > most => {
@@ -297,7 +315,12 @@ fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Client, InputErro
 fn read_capabilities(table: &Table<'_>) -> Result<Capabilities, InputError> {
     let most = |key| Ok::<_, InputError>(table.integer(key, 1..=u32::MAX)?.map(|most| most.value));
     let time = |key| Ok::<_, InputError>(table.parsed(key, units::parse_whole_ms)?.map(|ns| ns.value));
+    let orders = table.some_strings("orders")?.map_or_else(Vec::new, |orders| orders.value);
+    let order = |name: Placed<String>| {
+        name.map(|name| Order::from_name(&name).map_err(|problem| format!("`orders`: {problem}")))
+    };
     Ok(Capabilities {
+        orders: orders.into_iter().map(|name| Ok(order(name)?.value)).collect::<Result<_, InputError>>()?,
         connections: most("connections")?,
         streams: table.flag("streams")?,
         requests: most("requests")?.map(u64::from),
@@ -380,7 +403,10 @@ template = "x.jinja"
 
     /// No reason where `expected` is empty.
     fn refuses(client: &str, variant: Variant, workload: &Workload, expected: &str) {
-        let found = Clients::find(client).unwrap().refuses(variant, workload).unwrap_or_default();
+        let found = Clients::find(client)
+            .unwrap()
+            .refuses(variant, workload, &Options::default())
+            .unwrap_or_default();
         assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{client}: {found}");
     }
 
@@ -406,7 +432,18 @@ template = "x.jinja"
         refuses("curl", Variant::H2, &thinking, "curl supports no think time; remove `think_time`");
         let mut two_paths = counted(1, 1);
         two_paths.as_loop_mut().unwrap().paths.push("/b".to_owned());
-        refuses("h2load", Variant::H3, &two_paths, "h2load requests one path only");
+        refuses("curl", Variant::H3, &two_paths, "curl requests one path only");
+        let mut two_paths = timed(2, 1);
+        two_paths.as_loop_mut().unwrap().paths.push("/b".to_owned());
+        refuses("h2load", Variant::H3, &two_paths, "");
+        refuses("ab", Variant::H1, &two_paths, "ab requests one path only");
+        let mut options = Options::default();
+        options.requests.random_order = true;
+        let refuses = |client: &str| {
+            Clients::find(client).unwrap().refuses(Variant::H1, &two_paths, &options).unwrap_or_default()
+        };
+        assert_eq!(refuses("h2load"), "h2load requests paths only in this order: in turn, not random");
+        assert_eq!(refuses("wrk"), "");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Converts an external client's output to the rows and the report of a run.
 
 use model::assignment::ClientReport;
-use model::external::{ExternalReport, FailureCount};
+use model::external::{ExternalReport, FailureCount, URLS};
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 use workload::formats::clients::{ClientOutput, Row};
 
@@ -56,6 +56,9 @@ pub(crate) fn report(
             not_reported.push(format!("{about}: {client} does not report request ids"));
         }
     }
+    if requested.paths.len() > 1 {
+        not_reported.push(format!("{URLS}: {client} does not report the paths of its requests"));
+    }
     if output.rows.is_empty() {
         not_reported.push(format!("steady_state: {client} does not report the order of its requests"));
     }
@@ -81,7 +84,10 @@ pub(crate) fn report(
     let samples = (0..).zip(output.rows).map(|(number, row)| sample(number, row, usage, info.group));
     let samples: Vec<Sample> = samples.collect();
     let report = ClientReport {
-        urls: vec![requested.path.to_owned()],
+        urls: vec![match requested.paths {
+            [path] => path.clone(),
+            paths => format!("one of {} paths", paths.len()),
+        }],
         clients_begun: 1,
         clients_finished: 1,
         started_ns: usage.started_ns,

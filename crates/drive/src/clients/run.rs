@@ -60,7 +60,7 @@ impl Client {
     ) -> Result<ClientOutcome> {
         let ended = |outcome: Outcome| Ok(ClientOutcome { outcome, ..ClientOutcome::empty() });
         let variant = assignment.target.variant;
-        if let Some(reason) = self.refuses(variant, &assignment.workload) {
+        if let Some(reason) = self.refuses(variant, &assignment.workload, &assignment.options) {
             return ended(Outcome::Unsupported(reason));
         }
         let found = match self.probe(spec.tool) {

@@ -25,6 +25,8 @@ const SERVER_KEYS: &[Key] = keys! {
     "drops_privileges", "boolean", "`false`", "true", "Whether it changes its user if it is started as root.";
     "refuses_root", "boolean", "`false`", "true",
         "Whether it refuses to run as root; h123 then starts it as `nobody` in a separate user namespace.";
+    "files_only", "boolean", "`false`", "true",
+        "Whether it serves files only; a study whose loops request other paths of it is refused.";
     "start", "table", "required", "", "How to start and stop it; see below.";
     "access_log", "table", "none", r#"{ file = "access.log" }"#,
         "Its access log, for [server time](servers.md#server-time); see below.";
@@ -103,6 +105,8 @@ pub struct Adapter {
     pub(crate) drops_privileges: bool,
     /// Whether the program refuses to run as root.
     pub(crate) refuses_root: bool,
+    /// Whether it serves files only.
+    pub(crate) files_only: bool,
     /// Older versions are not supported.
     pub(crate) oldest_version: Option<String>,
     /// The source of the TLS library's name and version.
@@ -191,6 +195,7 @@ impl Adapter {
             variants: self.variants.iter().map(|entry| entry.variant).collect(),
             back_variants: self.back.as_ref().map_or_else(Vec::new, |back| back.variants.clone()),
             needs_back: self.back.as_ref().is_some_and(|back| back.is_needed),
+            serves_files_only: self.files_only,
             tunables: self.tunables.clone(),
         }
     }
@@ -212,6 +217,7 @@ fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Adapter, InputErr
         program: ProgramSpec::read(root, &versions)?,
         drops_privileges: root.flag("drops_privileges")?,
         refuses_root: root.flag("refuses_root")?,
+        files_only: root.flag("files_only")?,
         oldest_version: versions.parsed("at_least", version)?.map(|oldest| oldest.value),
         tls: read_tls(&versions)?,
         files: files.configs(root)?,

@@ -207,10 +207,10 @@ fn exposure(args: &ServeArgs) -> Option<String> {
 /// A page whose file is wrong.
 pub(crate) fn all_pages() -> Result<Vec<Page>> {
     let parse = |name: &String| -> Result<Page> {
-        let file = DataFiles.page(name).map_err(UsageError)?;
+        let file = DataFiles::default().page(name).map_err(UsageError)?;
         Ok(Page::parse(name, source(&file))?)
     };
-    DataFiles.pages().iter().map(parse).collect()
+    DataFiles::default().pages().iter().map(parse).collect()
 }
 
 fn lab_config(file: &Path) -> Result<Config> {

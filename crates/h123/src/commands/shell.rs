@@ -74,11 +74,11 @@ type Names = fn() -> Vec<String>;
 /// Arguments whose values are names: the commands, the argument, and the names.
 const NAMES: &[(&[&str], &str, Names)] = &[
     (&["run", "plan"], "server", || Kind::Server.names()),
-    (&["run", "plan"], "client", || DataFiles.clients()),
+    (&["run", "plan"], "client", || DataFiles::default().clients()),
     (&["run", "plan"], "variant", variants),
     (&["run", "plan"], "network", || Kind::Network.names()),
     (&["run", "plan"], "topology", || Kind::Topology.names()),
-    (&["run", "plan"], "accept", || DataFiles.checks()),
+    (&["run", "plan"], "accept", || DataFiles::default().checks()),
     (&["load", "trace"], "variant", variants),
     (&["lab"], "name", topologies),
     (&["lab"], "network", || Kind::Network.names()),

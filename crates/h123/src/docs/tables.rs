@@ -171,7 +171,7 @@ fn monitor_metrics() -> String {
 
 /// The networks that the binary contains, each with its direction to the client and back.
 fn built_in_networks() -> String {
-    let rows = DataFiles.networks().into_iter().map(|name| {
+    let rows = DataFiles::default().networks().into_iter().map(|name| {
         let network = network_of(&name).unwrap();
         [code(&name), network.title.clone(), describe(&network)]
     });

@@ -43,3 +43,4 @@ mod tool;
 mod topologies;
 mod tunables;
 mod typed;
+mod urls;

@@ -4,24 +4,20 @@
 //! allowed. Each of h2load's clients replays the whole script. Here all connections replay it once together,
 //! unless each is asked to.
 
-use super::{nanoseconds, shown};
+use std::collections::HashMap;
+
+use super::{LineError, nanoseconds, shown};
+use crate::schedule::ScriptEntry;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
+    /// The line, from 1.
+    pub line: usize,
     /// When the request is due, in nanoseconds since the beginning.
     pub at_ns: u64,
     /// The URL, or a path.
     pub url: &'a str,
-}
-
-/// A line does not have the format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: `{found}` is not {expected}")]
-pub struct ScriptError {
-    line: usize,
-    found: String,
-    expected: &'static str,
 }
 
 const FORM: &str = "a request; write `<milliseconds><tab><URL>`, such as `12.5\thttps://example.org/`";
@@ -32,14 +28,18 @@ const NANOS_PER_MS: f64 = 1e6;
 ///
 /// # Errors
 /// The first line that is not a request, or whose time is before that of the line above.
-pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
+pub fn parse(text: &str) -> Result<Vec<Line<'_>>, LineError> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (index, written) in text.lines().enumerate() {
         let written = written.trim_end();
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
-        let fault = |expected| ScriptError { line: index + 1, found: shown(written), expected };
+        let line = index + 1;
+        let fault = |expected| {
+            let found = shown(written);
+            LineError { line, problem: format!("`{found}` is not {expected}") }
+        };
         let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
         let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
         let at_ns = nanoseconds(ms, NANOS_PER_MS).ok_or_else(|| fault(TIME))?;
@@ -50,9 +50,24 @@ pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
         if lines.last().is_some_and(|last| last.at_ns > at_ns) {
             return Err(fault("in order of time; sort the lines"));
         }
-        lines.push(Line { at_ns, url });
+        lines.push(Line { line, at_ns, url });
     }
     Ok(lines)
+}
+
+/// The first line of each URL, in their order, and the requests with the numbers of their URLs.
+pub fn numbered<'a>(lines: &[Line<'a>]) -> (Vec<Line<'a>>, Vec<ScriptEntry>) {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut urls = Vec::new();
+    let mut entries = Vec::with_capacity(lines.len());
+    for line in lines {
+        let url = *known.entry(line.url).or_insert_with(|| {
+            urls.push(*line);
+            u32::try_from(urls.len() - 1).unwrap_or(u32::MAX)
+        });
+        entries.push(ScriptEntry { at_ns: line.at_ns, url });
+    }
+    (urls, entries)
 }
 
 #[cfg(test)]
@@ -65,6 +80,13 @@ mod tests {
         let found: Vec<(u64, &str)> = lines.iter().map(|line| (line.at_ns, line.url)).collect();
         assert_eq!(found, [(0, "https://a/"), (12_500_000, "/b?c"), (12_500_000, "/d")]);
         assert_eq!(parse(""), Ok(Vec::new()));
+        let again = parse("0\t/a\n5\t/b\n6\t/a\n").unwrap();
+        let (urls, entries) = numbered(&again);
+        assert_eq!(urls, again[..2]);
+        assert_eq!(
+            entries.iter().map(|entry| (entry.at_ns, entry.url)).collect::<Vec<_>>(),
+            [(0, 0), (5_000_000, 1), (6_000_000, 0)]
+        );
     }
 
     #[test]

@@ -2,9 +2,15 @@
 //!
 //! Source: siege's manual, "URL format". A body that begins with `<` or `@` names a file.
 
+use super::{LineError, shown};
+
+const EXPECTED: &str = "write `URL`, `URL METHOD` or `URL METHOD BODY`, the method in upper case";
+
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
+    /// The line, from 1.
+    pub line: usize,
     /// The URL, or a path.
     pub url: &'a str,
     /// The method, if the line has one.
@@ -22,35 +28,30 @@ pub enum Body<'a> {
     File(&'a str),
 }
 
-/// A line does not have the format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "line {line}: `{found}` is not a request; write `URL`, `URL METHOD` or `URL METHOD BODY`, the method in upper case"
-)]
-pub struct UrlListError {
-    line: usize,
-    found: String,
-}
-
 /// Parses a list; skips empty lines and lines that begin with `#`.
 ///
 /// # Errors
 /// The first line that does not have the format.
-pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, UrlListError> {
+pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, LineError> {
     let mut entries = Vec::new();
     for (index, written) in text.lines().enumerate() {
         let written = written.trim();
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
-        let fault = || UrlListError { line: index + 1, found: super::shown(written) };
+        let line = index + 1;
+        let fault = || {
+            let found = shown(written);
+            LineError { line, problem: format!("`{found}` is not a request; {EXPECTED}") }
+        };
         let (url, rest) = written.split_once(char::is_whitespace).unwrap_or((written, ""));
         let (method, body) =
             rest.trim_start().split_once(char::is_whitespace).unwrap_or((rest.trim_start(), ""));
         if !method.chars().all(|c| c.is_ascii_uppercase() || c == '-') {
             return Err(fault());
         }
-        entries.push(Entry { url, method: (!method.is_empty()).then_some(method), body: parse_body(body) });
+        let method = (!method.is_empty()).then_some(method);
+        entries.push(Entry { line, url, method, body: parse_body(body) });
     }
     Ok(entries)
 }
@@ -72,15 +73,15 @@ mod tests {
         let entries =
             parse("# all\nhttp://a/\n\n  /b PUT\nhttp://c/ POST a=b c=d\n/d POST <./file\n/e PUT @f\n")
                 .unwrap();
-        let entry = |url, method, body| Entry { url, method, body };
+        let entry = |line, url, method, body| Entry { line, url, method, body };
         assert_eq!(
             entries,
             [
-                entry("http://a/", None, None),
-                entry("/b", Some("PUT"), None),
-                entry("http://c/", Some("POST"), Some(Body::Text("a=b c=d"))),
-                entry("/d", Some("POST"), Some(Body::File("./file"))),
-                entry("/e", Some("PUT"), Some(Body::File("f"))),
+                entry(2, "http://a/", None, None),
+                entry(4, "/b", Some("PUT"), None),
+                entry(5, "http://c/", Some("POST"), Some(Body::Text("a=b c=d"))),
+                entry(6, "/d", Some("POST"), Some(Body::File("./file"))),
+                entry(7, "/e", Some("PUT"), Some(Body::File("f"))),
             ]
         );
     }

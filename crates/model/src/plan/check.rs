@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
 use crate::request_path::check_request_path;
+use crate::schedule::Schedule;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -165,6 +166,13 @@ fn check_workload(workload: &Workload) -> Checked {
         && (load.connections == 0 || load.streams == 0 || load.paths.is_empty())
     {
         return Err("it has no connections, streams or paths".to_owned());
+    }
+    if let (Some(Schedule::Script { entries, .. }), Some(load)) = (workload.schedule(), workload.as_loop()) {
+        if !entries.is_sorted_by_key(|entry| entry.at_ns) {
+            return Err("its script is not in order of time".to_owned());
+        }
+        let most = entries.iter().map(|entry| entry.url as usize).max().unwrap_or(0);
+        check_index("path", most, load.paths.len())?;
     }
     if let Some(page) = workload.page() {
         check_name("page", &page.name)?;

@@ -44,17 +44,23 @@ pub(super) fn check(
                 Some((_, reason)) => reason.clone(),
                 None => {
                     let named = &workloads[workload].named;
-                    if !named.options.is_default() {
+                    // The client's description says in which order it can request several paths.
+                    let mut special = named.options.clone();
+                    special.requests.random_order = false;
+                    if !special.is_default() {
                         return Err(level.error(format!(
                             "`{}` cannot make the requests of the workload `{}` ({}); use `{OWN_CLIENT}`, or remove these \
                              keys",
                             level.value,
                             named.name,
-                            named.options.describe()
+                            special.describe()
                         )));
                     }
                     let reason = match named.workload.merged(clients) {
-                        Some(merged) => library.check_client(&level.value, variant, &merged),
+                        Some(workload) => {
+                            let merged = NamedWorkload { workload, ..named.clone() };
+                            library.check_client(&level.value, variant, &merged)
+                        }
                         None => Ok(Some(format!(
                             "{} runs once, which cannot be {clients} clients with this workload",
                             level.value

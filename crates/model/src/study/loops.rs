@@ -1,16 +1,20 @@
 //! Closed and open loops as written in a study.
 
+use super::request_files::check_path;
 use crate::error::InputError;
 use crate::keys;
 use crate::reader::{Key, Placed, Table};
-use crate::request_path::check_request_path;
 use crate::schedule::{Rate, Schedule, Share, Stage};
 use crate::units;
 use crate::workload::{ClosedLoop, LoopLoad, OpenLoop};
 
 /// Keys of both kinds of loop.
 pub(super) const LOOP_KEYS: &[Key] = keys! {
-    "paths", "list of texts", "required", r#"["/bytes/1000"]"#, "Paths to request in turn, each beginning with `/`.";
+    "paths", "list of texts", "required without a file", r#"["/bytes/1000"]"#,
+        "Paths to request, each beginning with `/`; [`{random:1-7000}`](#random-parts-of-paths) is drawn for every request.";
+    "urls", "text", "none", r#""urls/library.txt""#,
+        "A [file of paths](#lists-of-urls), at most 200 000 lines. Excludes `paths`.";
+    "order", "text", "`\"in turn\"`", r#""random""#, "The order of the paths: `in turn`, or `random` with equal probabilities.";
     "connections", "whole number", "`1`", "2", "Connections held open, 1 to 100 000.";
     "streams", "whole number", "`1`", "10", "Requests in flight on each connection, 1 to 10 000; HTTP/1.1 has one.";
     "requests", "whole number", "none", "1000",
@@ -25,10 +29,14 @@ pub(super) const CLOSED_KEYS: &[Key] = keys! {
 };
 /// Keys of an open loop alone.
 pub(super) const OPEN_KEYS: &[Key] = keys! {
-    "rate", "text", "required without `stages`", r#""200/s""#,
+    "rate", "text", "required without `stages` or `script`", r#""200/s""#,
         "Requests per second, 0.001 to 100 million, such as `\"0.5\"`, `\"400/s\"` or `\"20k\"`. Requires `requests` or `duration`.";
-    "stages", "list of texts", "required without `rate`", r#"["5s@100", "10s@100-400"]"#,
+    "stages", "list of texts", "required without `rate` or `script`", r#"["5s@100", "10s@100-400"]"#,
         "`TIME@RATE` holds a rate, `TIME@RATE-RATE` changes it linearly; at least one rate above 0. Excludes `requests` and `duration`.";
+    "script", "text", "none", r#""scripts/requests.tsv""#,
+        "A [timing script](#timing-scripts) with the times and paths of all requests, at most 1 000 000 lines.";
+    "script_each", "boolean", "`false`", "true",
+        "Whether each connection replays the whole script, as h2load's clients do. Requires `script`.";
     "arrivals", "text", "`\"even\"`", r#""poisson""#, "`even` spacing, or a `poisson` process.";
     "queue", "whole number", "`1000000`", "1000",
         "How many due requests may wait for a connection, 1 to 1 000 000; further ones are never sent.";
@@ -49,13 +57,17 @@ pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
 
 pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
     let load = read_load(table)?;
+    let queue_limit = table.integer("queue", 1..=MOST_QUEUED)?.map_or(MOST_QUEUED, |queue| queue.value);
+    if let Some(schedule) = read_script_schedule(table, &load)? {
+        return Ok(OpenLoop { load, schedule, queue_limit });
+    }
     let rate = table.parsed("rate", str::parse::<Rate>)?;
     let (stages, requests) = match (rate, table.strings("stages")?) {
         (Some(_), Some(stages)) => {
             return Err(stages.error("`stages` excludes `rate`; remove one of them"));
         }
         (None, None) => {
-            let problem = format!("{} has neither `rate` nor `stages`; add one of them", table.title());
+            let problem = format!("{} has no `rate`, `stages` or `script`; add one of them", table.title());
             return Err(table.error(problem));
         }
         (Some(rate), None) => {
@@ -69,14 +81,36 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
     Ok(OpenLoop {
         load: LoopLoad { requests, ..load },
         schedule: Schedule::Rates { stages, arrivals, share: Share::WHOLE },
-        queue_limit: table.integer("queue", 1..=MOST_QUEUED)?.map_or(MOST_QUEUED, |queue| queue.value),
+        queue_limit,
     })
 }
 
+/// The schedule of a script, whose requests are still to be read; `None` without one.
+fn read_script_schedule(table: &Table<'_>, load: &LoopLoad) -> Result<Option<Schedule>, InputError> {
+    let is_each = table.boolean("script_each")?;
+    let Some(script) = table.string("script")? else {
+        return match is_each {
+            Some(each) => Err(each.error("`script_each` requires `script`; add it, or remove `script_each`")),
+            None => Ok(None),
+        };
+    };
+    for key in ["rate", "stages", "requests", "duration", "warmup", "arrivals", "order"] {
+        if table.keys().any(|known| known.value == key) {
+            let problem = format!(
+                "`script` excludes `{key}`, because it sets the time of every request; remove one of them"
+            );
+            return Err(script.error(problem));
+        }
+    }
+    let clients = if is_each.is_some_and(|each| each.value) { load.connections } else { 1 };
+    Ok(Some(Schedule::Script { entries: Vec::new(), clients, share: Share::WHOLE }))
+}
+
 fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
-    let paths = table.required("paths", Table::some_strings)?.value;
+    // Without the key, a file has them.
+    let paths = table.some_strings("paths")?.map_or_else(Vec::new, |paths| paths.value);
     for path in &paths {
-        check_request_path(&path.value).map_err(|problem| path.error(format!("`paths`: {problem}")))?;
+        check_path(&path.value).map_err(|problem| path.error(format!("`paths`: {problem}")))?;
     }
     Ok(LoopLoad {
         paths: paths.into_iter().map(|path| path.value).collect(),
@@ -85,6 +119,12 @@ fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
         requests: None,
         warmup_ns: table.parsed("warmup", units::parse_duration_ns)?.map_or(0, |warmup| warmup.value),
     })
+}
+
+/// Checks that a script does not exceed the requests of a run.
+pub(super) fn check_script(open: &OpenLoop) -> Result<(), String> {
+    let Schedule::Script { entries, clients, .. } = &open.schedule else { return Ok(()) };
+    too_many((entries.len() as u64).saturating_mul(u64::from(*clients))).map_or(Ok(()), Err)
 }
 
 /// The number of requests or the duration that ends a run: exactly one of them.
@@ -131,10 +171,12 @@ fn due(from: Rate, to: Rate, duration_ns: u64) -> u64 {
 }
 
 fn check_many<T>(placed: &Placed<T>, requests: u64) -> Result<(), InputError> {
-    if requests <= MOST_REQUESTS {
-        return Ok(());
-    }
+    too_many(requests).map_or(Ok(()), |problem| Err(placed.error(problem)))
+}
+
+/// Why a run cannot have this many requests, if it cannot.
+fn too_many(requests: u64) -> Option<String> {
     let problem =
-        format!("a run has {requests} requests; write at most {MOST_REQUESTS}, because each has a row");
-    Err(placed.error(problem))
+        || format!("a run has {requests} requests; write at most {MOST_REQUESTS}, because each has a row");
+    (requests > MOST_REQUESTS).then(problem)
 }

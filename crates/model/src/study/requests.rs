@@ -2,7 +2,7 @@
 
 use crate::error::InputError;
 use crate::keys;
-use crate::options::{Body, Options};
+use crate::options::{Body, Options, Order};
 use crate::reader::{Key, Table};
 use crate::request_fields::{check_method, parse_field};
 
@@ -27,6 +27,8 @@ pub(super) fn read(table: &Table<'_>) -> Result<Options, InputError> {
         table.duration_above_zero("connect_timeout")?.map(|time| time.value);
     options.connections.request_timeout_ns =
         table.duration_above_zero("request_timeout")?.map(|time| time.value);
+    let order = table.named::<Order>("order")?;
+    options.requests.random_order = order.is_some_and(|order| order.value == Order::Random);
     if let Some(method) = table.string("method")? {
         check_method(&method.value).map_err(|problem| method.error(format!("`method`: {problem}")))?;
         options.requests.method = Some(method.value);

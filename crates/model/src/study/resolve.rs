@@ -5,7 +5,7 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Library, Study, claims, clients, csv, dns, links, metric, published, topology};
+use super::{Library, Study, claims, clients, csv, dns, links, loops, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
@@ -17,6 +17,7 @@ use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSI
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::topology::Topology;
+use crate::url_pattern::Pattern;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
@@ -264,7 +265,18 @@ fn resolve_workload(
         }
         Entry::Resolved(workload) => workload.clone(),
     };
-    Ok(NamedWorkload { name: entry.name.value.clone(), workload, options: entry.options.clone() })
+    let mut named =
+        NamedWorkload { name: entry.name.value.clone(), workload, options: entry.options.clone() };
+    let NamedWorkload { workload, options, .. } = &mut named;
+    if let Some(file) = &entry.requests {
+        file.fill(workload, &mut options.requests, library)?;
+    }
+    if let Workload::Open(open) = workload {
+        loops::check_script(open).map_err(|problem| entry.name.error(problem))?;
+    }
+    options.requests.random_parts =
+        workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));
+    Ok(named)
 }
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {

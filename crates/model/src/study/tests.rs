@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::backend::Backend;
 use crate::monitor::MonitorRate;
-use crate::plan::{Cell, PlannedTopology};
+use crate::plan::{Cell, NamedWorkload, PlannedTopology};
 use crate::plan_text::plan_text;
 use crate::player::{Player, Rule};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -43,6 +43,20 @@ const PAGES: &[(&str, &str)] = &[
     ("small", include_str!("../../../../pages/small.toml")),
     ("large", include_str!("../../../../pages/large.toml")),
     ("broken", "title = 'x'\n[[resource]]\npath = 'x'\nkind = 'html'\nsizes = ['1kB']\n"),
+];
+
+/// Lists of URLs, timing scripts and a body.
+const REQUEST_FILES: &[(&str, &str)] = &[
+    ("urls/few.txt", "# three\n/bytes/1000\n\n/bytes/3000 POST <bodies/a.json\n/echo POST a=b c\n"),
+    ("urls/plain.txt", "/bytes/1000\n/bytes/{random:10-20}\n"),
+    ("urls/host.txt", "/bytes/1\nhttps://a.test/x?y\n"),
+    ("urls/space.txt", "/bytes/1\n/a b\n"),
+    ("urls/pattern.txt", "/bytes/{random:9-1}\n"),
+    ("urls/body.txt", "\n/a POST @missing\n"),
+    ("urls/empty.txt", "# nothing\n"),
+    ("bodies/a.json", "{}"),
+    ("scripts/short.tsv", "0\t/bytes/1000\n500\t/bytes/2000\n2000\t/bytes/1000\n"),
+    ("scripts/back.tsv", "5\t/a\n4\t/b\n"),
 ];
 
 fn names(files: &[(&str, &str)]) -> Vec<String> {
@@ -86,6 +100,7 @@ impl Library for TestLibrary {
             variants: if name == "nginx" { vec![Variant::H1, Variant::H1s] } else { Variant::ALL.to_vec() },
             back_variants: if is_proxy { vec![Variant::H1, Variant::H2c] } else { Vec::new() },
             needs_back: is_proxy,
+            serves_files_only: name == "nginx",
             tunables: vec![workers],
         })
     }
@@ -98,9 +113,9 @@ impl Library for TestLibrary {
         &self,
         client: &str,
         variant: Variant,
-        workload: &Workload,
+        named: &NamedWorkload,
     ) -> Result<Option<String>, String> {
-        match (client, variant, workload) {
+        match (client, variant, &named.workload) {
             ("broken", ..) => Err("clients/broken/client.toml:1:1: it is empty".into()),
             (_, _, Workload::Page(_)) => Ok(Some(format!("{client} loads no pages"))),
             ("wrk", Variant::H2, _) => Ok(Some("wrk speaks no h2".into())),
@@ -147,6 +162,21 @@ impl Library for TestLibrary {
 
     fn page(&self, name: &str) -> Result<DataFile, String> {
         file("pages", PAGES, name)
+    }
+
+    fn request_file(&self, name: &str) -> Result<DataFile, String> {
+        let text = match name {
+            // As many lines as the name says.
+            many if many.starts_with("urls/many-") => {
+                let count: u32 = many["urls/many-".len()..].parse().unwrap();
+                (0..count).map(|path| format!("/bytes/{}\n", path % 7000)).collect()
+            }
+            name => match REQUEST_FILES.iter().find(|(known, _)| *known == name) {
+                Some((_, text)) => (*text).to_owned(),
+                None => return Err(format!("there is no file {name}")),
+            },
+        };
+        Ok(DataFile { file: name.to_owned(), text })
     }
 }
 
@@ -565,7 +595,7 @@ fn the_think_time_of_a_closed_loop_is_resolved_and_planned() {
 #[test]
 fn faults_of_open_loops() {
     for (lines, expected) in [
-        ("", "11:1: [workload.small] has neither `rate` nor `stages`; add one of them"),
+        ("", "11:1: [workload.small] has no `rate`, `stages` or `script`; add one of them"),
         (
             "rate = \"10\"",
             "11:1: [workload.small] has neither `duration` nor `requests`; add one of them to end the run",

@@ -2,6 +2,7 @@
 
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
+use super::request_files::RequestFile;
 use super::{
     Factor, Study, arms, claims, cores, csv, dns, groups, hold, loops, metric, player, published, repetition,
     requests, servers, start, topology,
@@ -139,6 +140,8 @@ pub(super) struct NamedEntry {
     pub(super) clients: u32,
     pub(super) start: Start,
     pub(super) options: Options,
+    /// The file that has its requests.
+    pub(super) requests: Option<RequestFile>,
     pub(super) what: Entry,
 }
 
@@ -322,11 +325,11 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();
-    let options = match kind {
-        WorkloadKind::Closed | WorkloadKind::Open => requests::read(&table)?,
-        WorkloadKind::Page | WorkloadKind::Player => Options::default(),
+    let (options, requests) = match kind {
+        WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, RequestFile::read(&table)?),
+        WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
     };
-    Ok(NamedEntry { name, clients, start, options, what })
+    Ok(NamedEntry { name, clients, start, options, requests, what })
 }
 
 /// The keys of a kind of workload.

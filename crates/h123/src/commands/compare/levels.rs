@@ -136,7 +136,7 @@ mod tests {
              [workload.front]\nkind = 'page'\npage = '{page}'\n[server.{server}]\nuse = 'nginx'\n"
         );
         let source = Source { file: "s.toml", text: &text };
-        Study::parse("s", source, &[], &DataFiles).unwrap_or_else(|error| panic!("{error}"))
+        Study::parse("s", source, &[], &DataFiles::default()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn named(plan: &mut Plan, network: usize, name: &str) {

@@ -110,6 +110,6 @@ impl NetworkKeys {
 /// # Errors
 /// A value is wrong.
 pub(crate) fn changed(network: &Network, keys: &[(String, String)]) -> Result<Network> {
-    let changed = network.changed(keys, &|trace| DataFiles.trace(trace));
+    let changed = network.changed(keys, &|trace| DataFiles::default().trace(trace));
     Ok(changed.map_err(|problem| UsageError(format!("command line: {problem}")))?)
 }

@@ -155,19 +155,12 @@ impl UrlList {
     fn read_script(&mut self, path: &Path, base: Option<&Url>) -> Result<()> {
         let text = read_option("--script", path)?;
         let at = |error: String| UsageError(format!("--script {}: {error}", path.display()));
-        let mut known: HashMap<&str, u32> = HashMap::new();
-        for line in timing_script::parse(&text).map_err(|error| at(error.to_string()))? {
-            let url = match known.get(line.url) {
-                Some(url) => *url,
-                None => {
-                    self.urls.push(absolute(line.url, base).map_err(|error| at(format!("{error}")))?);
-                    let url = u32::try_from(self.urls.len() - 1)?;
-                    known.insert(line.url, url);
-                    url
-                }
-            };
-            self.script.push(ScriptEntry { at_ns: line.at_ns, url });
+        let lines = timing_script::parse(&text).map_err(|error| at(error.to_string()))?;
+        let (urls, script) = timing_script::numbered(&lines);
+        for line in urls {
+            self.urls.push(absolute(line.url, base).map_err(|error| at(format!("{error}")))?);
         }
+        self.script = script;
         Ok(())
     }
 }

@@ -1,0 +1,152 @@
+//! The files that servers of files have to have, and the paths that they cannot serve.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Cell, Plan};
+use crate::player::Player;
+use crate::units::format_bytes;
+use crate::url_pattern::Pattern;
+use crate::workload::bytes_of_path;
+
+/// Servers of files get no longer bodies than this: each is a file.
+const MOST_FILE_BYTES: u64 = 64_000_000;
+/// A study has at most this many files for its loops: they are written before the first run.
+const MOST_FILES: u64 = 20_000;
+/// The same, in bytes.
+const MOST_BYTES: u64 = 4_000_000_000;
+
+impl Plan {
+    /// The segments of all videos, one of each representation, and the bodies that loops request by their
+    /// lengths (`/bytes/1000`), by their paths and lengths: what servers of files have to have.
+    pub fn segments(&self) -> BTreeMap<String, u64> {
+        let loops = self.workloads.iter().filter_map(|named| named.workload.as_loop());
+        let of_loop = |path: String| {
+            let bytes = bytes_of_path(&path).filter(|bytes| *bytes <= MOST_FILE_BYTES)?;
+            Some((path, bytes))
+        };
+        let bodies = loops.flat_map(|load| &load.paths).flat_map(|path| every_path(path).unwrap_or_default());
+        let players = self.workloads.iter().filter_map(|named| named.workload.player());
+        let of = |player: &'_ Player| {
+            let lengths: Vec<u64> =
+                player.ladder_bits_per_s.iter().map(|rate| player.segment_bytes(*rate)).collect();
+            player.paths().into_iter().zip(lengths)
+        };
+        players.flat_map(of).chain(bodies.filter_map(of_loop)).collect()
+    }
+
+    /// Checks that servers that serve files only have a file for every path of their loops.
+    ///
+    /// # Errors
+    /// The first path without a file, or more files than a study may have.
+    pub(crate) fn check_files(&self, serves_files_only: impl Fn(&str) -> bool) -> Result<(), String> {
+        let server = |cell: &'_ Cell| match &cell.chain.back {
+            Some(back) => back.server.clone(),
+            None => cell.chain.server.clone(),
+        };
+        let pairs: BTreeSet<(String, usize)> =
+            self.cells.iter().map(|cell| (server(cell), cell.group.workload)).collect();
+        let pages = self.pages();
+        let of_pages: BTreeSet<&str> = pages
+            .iter()
+            .flat_map(|page| &page.resources)
+            .map(|resource| without_query(&resource.path))
+            .collect();
+        let is_file = |path: &str| {
+            bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES)
+                || of_pages.contains(without_query(path))
+        };
+        let mut has_files = false;
+        for (server, workload) in pairs.iter().filter(|(server, _)| serves_files_only(server)) {
+            let named = &self.workloads[*workload];
+            let Some(load) = named.workload.as_loop() else { continue };
+            has_files = true;
+            for path in &load.paths {
+                let problem = match every_path(path) {
+                    None => format!("`{path}` stands for more than {MOST_FILES} files"),
+                    Some(paths) => match paths.iter().find(|path| !is_file(path)) {
+                        Some(other) => format!("it has no `{}`", crate::formats::shown(other)),
+                        None => continue,
+                    },
+                };
+                return Err(format!(
+                    "workload `{}`: the server `{server}` serves files only, and {problem}; request `/bytes/N` up to \
+                     {} or paths of pages that the study loads, or use the server `origin`",
+                    named.name,
+                    format_bytes(crate::number::float(MOST_FILE_BYTES))
+                ));
+            }
+        }
+        if has_files { self.check_size() } else { Ok(()) }
+    }
+
+    fn check_size(&self) -> Result<(), String> {
+        let files = self.segments();
+        let (count, bytes) =
+            (files.len() as u64, files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
+        if count <= MOST_FILES && bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let size = |bytes| format_bytes(crate::number::float(bytes));
+        Err(format!(
+            "servers of files need {count} files of {} for the study's loops; use at most {MOST_FILES} of {}, or the \
+             server `origin`",
+            size(bytes),
+            size(MOST_BYTES)
+        ))
+    }
+}
+
+/// The paths that a path with random parts stands for; `None` if they are too many.
+fn every_path(path: &str) -> Option<Vec<String>> {
+    match Pattern::parse(path) {
+        Ok(Some(pattern)) => pattern.paths(MOST_FILES),
+        _ => Some(vec![path.to_owned()]),
+    }
+}
+
+fn without_query(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::tests::{SHORT, parse};
+
+    /// A loop over these paths on a server of files.
+    fn text(paths: &str) -> String {
+        SHORT
+            .replace("\"h3\"", "\"h1\"")
+            .replace("[\"origin\"]", "[\"nginx\"]")
+            .replace("metric = \"page_load_time\"", "metric = \"request_time\"")
+            .replace(
+                "kind = \"page\"\npage = \"small\"",
+                &format!("kind = \"closed\"\npaths = [{paths}]\nrequests = 10"),
+            )
+    }
+
+    #[test]
+    fn paths_without_a_file_are_refused_before_the_first_run() {
+        for (paths, expected) in [
+            (
+                "\"/bytes/5\", \"/echo\"",
+                "the server `nginx` serves files only, and it has no `/echo`; request",
+            ),
+            ("\"/bytes/64000001\"", "it has no `/bytes/64000001`"),
+            ("\"/bytes/{random:1-20001}\"", "`/bytes/{random:1-20001}` stands for more than 20000 files"),
+            ("\"/status/{random:200-204}\"", "it has no `/status/200`"),
+            ("\"/bytes/{random:60000000-60000100}\"", "need 101 files of 6.06 GB for"),
+        ] {
+            let fault = parse(&text(paths)).unwrap_err();
+            assert!(fault.contains(expected), "{paths}: {fault}");
+            parse(&text(paths).replace("\"nginx\"", "\"origin\"")).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_path_of_a_pattern_is_a_file() {
+        let plan = parse(&text("\"/bytes/{random:8-9}{random:1-2}\", \"/bytes/7\"")).unwrap();
+        let files: Vec<u64> = plan.segments().into_values().collect();
+        assert_eq!(files, [7, 81, 82, 91, 92]);
+        assert_eq!(plan.workloads[0].workload.least_body_bytes(), 10 * (81 + 7) / 2);
+    }
+}
