@@ -126,7 +126,8 @@ impl<'a> CellFold<'a> {
         'a: 'c,
     {
         let nothing = (Distribution::default(), None);
-        if !metric.is_about(self.group.workload) {
+        let counts_too_much = self.group.has_first_visit && metric.counts_first_visits();
+        if !metric.is_about(self.group.workload) || counts_too_much {
             return nothing;
         }
         let group = &mut self.group;
@@ -217,6 +218,8 @@ struct GroupFold<'a> {
     /// The same of each client, if the group has several.
     clients: BTreeMap<u32, Totals>,
     has_clients: bool,
+    /// Whether each client made a visit before the measured one.
+    has_first_visit: bool,
     urls: Urls,
     /// Whether rows name their URLs.
     has_urls: bool,
@@ -287,6 +290,7 @@ impl<'a> GroupFold<'a> {
             totals: Totals::default(),
             clients: BTreeMap::new(),
             has_clients: group.clients > 1,
+            has_first_visit: plan.workload_of(group).options.connections.first_visit,
             urls: Urls::new(),
             has_urls: external.is_none_or(|external| external.reason_not_reported(URLS).is_none()),
             requests: METRICS

@@ -72,6 +72,16 @@ impl Order {
     }
 }
 
+named! { "a visit";
+    /// Whether a client has been at the server before.
+    pub enum Visit {
+        /// It has no sessions.
+        First = "first",
+        /// It resumes the TLS sessions of a first visit, which is not measured.
+        Repeat = "repeat",
+    }
+}
+
 /// What differs from the defaults for one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -110,6 +120,10 @@ pub struct ConnectionOptions {
     /// The server's name is looked up before the first connection is opened; it must resolve to the target's
     /// address.
     pub dns_lookup: bool,
+    /// Each client first makes a visit that is not measured, and keeps the TLS sessions of it
+    /// ([`crate::Workload::first_visit`]).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub first_visit: bool,
     /// A connection is closed after this many requests.
     pub requests_each: Option<u64>,
     /// A connection that is not ready after this time has failed.
@@ -175,6 +189,7 @@ impl Options {
         let own = requests.paths.iter().filter(|path| path.method.is_some() || path.body.is_some());
         let own = own.count() as u64;
         let parts = [
+            connections.first_visit.then(|| "repeat visit with an empty cache".to_owned()),
             requests.random_order.then(|| "random order".to_owned()),
             requests.random_parts.then(|| "random parts of paths".to_owned()),
             (own > 0).then(|| format!("method or body of {}", counted(own, "path"))),

@@ -286,6 +286,18 @@ impl Workload {
         Some(Workload::Closed(closed))
     }
 
+    /// The visit before a repeat visit, from which a client has its TLS sessions: a page as a whole; of the others
+    /// one request on each connection, because a ticket is used once (RFC 8446, appendix C.4).
+    pub fn first_visit(&self) -> Workload {
+        if let Workload::Page(_) = self {
+            return self.clone();
+        }
+        let path = self.paths().into_iter().next().unwrap_or_else(|| "/".to_owned());
+        let connections = self.connections();
+        let load = LoopLoad { connections, requests: Some(connections.into()), ..LoopLoad::new(path) };
+        Workload::Closed(ClosedLoop::new(load, None))
+    }
+
     /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady
     /// state.
     pub fn is_steady(&self) -> bool {

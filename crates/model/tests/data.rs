@@ -80,6 +80,7 @@ impl Library for Folders {
             workloads,
             is_comparable: true,
             requires: None,
+            counts_first_visits: false,
             values: model::study::ValuesPerRun::One,
         }]
     }

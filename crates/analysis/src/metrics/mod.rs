@@ -138,6 +138,7 @@ impl Metric {
             workloads: self.workloads,
             is_comparable: self.better != Better::Neither,
             requires: self.requires,
+            counts_first_visits: self.counts_first_visits(),
             values: self.values.per_run(),
         }
     }
@@ -151,6 +152,11 @@ impl Metric {
             }
             _ => statistic,
         }
+    }
+
+    /// Whether it counts over the whole run, so that a visit before the measured one would be part of it.
+    pub(crate) fn counts_first_visits(&self) -> bool {
+        self.reads.iter().any(|table| matches!(table, Table::Links | Table::Servers | Table::Monitor))
     }
 
     /// Whether this workload has the metric.

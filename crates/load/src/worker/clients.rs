@@ -105,9 +105,10 @@ impl Worker<'_> {
             let number = self.assignment.clients.number(place);
             let seeds = Seeds::new(self.assignment.seed, self.assignment.group, number);
             let work = self.shared.begin(seeds, Beginning { group_ns: self.roster.begins_ns, client_ns });
+            let known = self.sessions.get_mut(place as usize).map(std::mem::take).unwrap_or_default();
             let configs = match &self.separate {
-                Some(options) => Host::separate(&self.hosts, options)?,
-                None => Vec::new(),
+                Some(options) if known.is_empty() => Host::separate(&self.hosts, options)?,
+                _ => known,
             };
             if let Some(client) = self.session.clients.get_mut(place as usize) {
                 *client = Some(Box::new(Client::new(work, self.hosts.len(), configs)));
@@ -237,8 +238,12 @@ impl Worker<'_> {
             event.client = self.assignment.clients.number(place);
             self.player.push(event);
         }
-        for key in client.conns {
+        for key in std::mem::take(&mut client.conns) {
             self.close(key);
+        }
+        if self.keeps_sessions {
+            self.sessions.resize_with(self.sessions.len().max(place as usize + 1), Vec::new);
+            self.sessions[place as usize] = client.configs;
         }
     }
 
@@ -280,6 +285,7 @@ mod tests {
     use model::workload::{ClosedLoop, LoopLoad, OpenLoop};
     use model::{Assignment, Clients, Pins, Start, Variant, Workload};
 
+    use super::super::first_visit::Sessions;
     use super::Worker;
     use crate::Clock;
 
@@ -314,7 +320,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut assignment = assignment(server.local_addr().unwrap(), workload, clients);
         assignment.options = options;
-        let mut worker = Worker::new(&assignment).unwrap();
+        let mut worker = Worker::new(&assignment, Sessions::default()).unwrap();
         worker.run(&AtomicBool::new(false)).unwrap();
         (worker.roster.dispatches, worker.roster.begun)
     }
@@ -347,7 +353,7 @@ mod tests {
         let clients = Clients { first: 1, ..Clients::ONE };
         let workload = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
         let assignment = assignment(([127, 0, 0, 1], 1).into(), workload, clients);
-        let error = Worker::new(&assignment).err().unwrap();
+        let error = Worker::new(&assignment, Sessions::default()).err().unwrap();
         assert_eq!(error.to_string(), "the assignment has clients beyond the 1 of its group");
     }
 }

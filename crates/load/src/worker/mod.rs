@@ -2,6 +2,7 @@
 
 mod clients;
 mod ending;
+mod first_visit;
 mod migration;
 mod opening;
 mod pace;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
+use engine::client::ClientConfig;
 use model::assignment::{Assignment, DnsLookup, Suspensions, WarmupCost};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind};
@@ -36,6 +38,7 @@ use crate::timers::Timers;
 use crate::transport::READ_BYTES;
 use crate::wait;
 use clients::{ClientEnd, Roster};
+use first_visit::Sessions;
 use migration::{Migrations, WATCH_KEY};
 pub use report::Report;
 
@@ -68,7 +71,11 @@ pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
 /// # Errors
 /// As [`run`].
 pub fn run_observed(assignment: &Assignment, stop: &AtomicBool, observers: Observers) -> Result<Report> {
-    let mut worker = Worker::new(assignment)?;
+    let sessions = match assignment.options.connections.first_visit {
+        true => first_visit::make(assignment, stop)?,
+        false => Sessions::default(),
+    };
+    let mut worker = Worker::new(assignment, sessions)?;
     if let Some(rows) = &observers.rows {
         rows.begin(assignment.group, worker.requests.labels());
     }
@@ -90,6 +97,10 @@ pub(crate) struct Worker<'a> {
     pub(crate) hosts: Vec<Host<'a>>,
     /// The options of clients that must not share sessions of TLS.
     separate: Option<engine::Options>,
+    /// The settings of clients with the sessions of their first visit, by their places.
+    sessions: Vec<Vec<ClientConfig>>,
+    /// Whether clients leave their sessions there when they are done.
+    keeps_sessions: bool,
     requests: Requests,
     shared: SharedWorkload,
     roster: Roster,
@@ -129,7 +140,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(assignment: &'a Assignment) -> Result<Self> {
+    fn new(assignment: &'a Assignment, sessions: Sessions) -> Result<Self> {
         let clock = Clock::new(&assignment.clock);
         let options = &assignment.options;
         let variant = assignment.target.variant;
@@ -142,7 +153,10 @@ impl<'a> Worker<'a> {
         let work = shared.begin(seeds, Beginning::at(0));
         let requests = Requests::new(assignment, &work.paths())?;
         let engine_options = engine_options(assignment, Logs::open(assignment, &clock)?);
-        let hosts = Host::all(assignment, work.targets(), &engine_options)?;
+        let mut hosts = Host::all(assignment, work.targets(), &engine_options)?;
+        for (host, known) in hosts.iter_mut().zip(&sessions.hosts) {
+            host.config.clone_from(known);
+        }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
         let buffer = vec![0; READ_BYTES];
         let session = Session::new(assignment, &work);
@@ -163,6 +177,8 @@ impl<'a> Worker<'a> {
             seed: seeds.own,
             hosts,
             separate: (assignment.pins.resumption && assignment.clients.of > 1).then_some(engine_options),
+            sessions: sessions.clients,
+            keeps_sessions: false,
             requests,
             shared,
             roster,

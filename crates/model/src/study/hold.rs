@@ -24,7 +24,7 @@ pub(super) const HOLD_KEYS: &[Key] = keys! {
         "That, `TLS_AES_256_GCM_SHA384` or `TLS_CHACHA20_POLY1305_SHA256`. Excludes `tls_version = \"1.2\"`.";
     "key_exchange", "text", "`\"x25519\"`", r#""secp256r1""#, "`x25519`, `secp256r1` or `secp384r1`.";
     "resumption", "boolean", "`false`", "true",
-        "Whether clients may resume TLS sessions; must be `false` with workloads that load pages or play videos.";
+        "Whether clients may resume TLS sessions; pages and videos only in [repeat visits](#repeat-visits).";
     "http1_connections", "whole number", "`6`", "6", "Connections of an HTTP/1.1 client that loads a page, 1 to 1000.";
     "http2", "table `[hold.http2]`", "see there", r#"{ max_frame = "64KiB" }"#, "What the HTTP/2 client announces.";
     "http3", "table `[hold.http3]`", "see there", r#"{ qpack_table = "4KiB" }"#, "What the HTTP/3 client announces.";
@@ -54,12 +54,8 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Refuses pins that the matrix contradicts. `cold_workload` is one that begins without any session.
-    pub(super) fn check(
-        &self,
-        variants: &[Variant],
-        cold_workload: Option<&NamedWorkload>,
-    ) -> Result<(), InputError> {
+    /// Refuses pins that the matrix contradicts.
+    pub(super) fn check(&self, variants: &[Variant]) -> Result<(), InputError> {
         if let Some(version) = &self.tls_version
             && version.value == TlsVersion::V12
             && variants.contains(&Variant::H3)
@@ -68,17 +64,19 @@ impl Hold {
                            of QUIC (RFC 9001, section 4.2)";
             return Err(version.error(problem));
         }
-        if let Some(resumption) = &self.resumption
-            && resumption.value
-            && let Some(NamedWorkload { name, workload, .. }) = cold_workload
-        {
-            let problem = format!(
-                "`resumption` is true, but the workload `{name}` ({}) has a fresh client without a session; write `false`",
-                workload.kind().describe()
-            );
-            return Err(resumption.error(problem));
-        }
         Ok(())
+    }
+
+    /// The error of resumption with a workload that begins without any session; `None` if this table does not
+    /// switch resumption on.
+    pub(super) fn resumption_error(&self, cold: &NamedWorkload) -> Option<InputError> {
+        let resumption = self.resumption.as_ref().filter(|resumption| resumption.value)?;
+        Some(resumption.error(format!(
+            "`resumption` is true, but the workload `{}` ({}) has a fresh client without a session; write `false`, or \
+             `visit = \"repeat\"` in the workload",
+            cold.name,
+            cold.workload.kind().describe()
+        )))
     }
 }
 
@@ -162,5 +160,72 @@ fn read_datagram(table: &Table<'_>, pins: &Pins) -> Result<u16, InputError> {
 fn set<T>(pin: &mut T, written: Option<Placed<T>>) {
     if let Some(written) = written {
         *pin = written.value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+    use crate::study::tests::{SHORT, parse};
+
+    fn with(workload: &str, rest: &str) -> Result<Plan, String> {
+        parse(
+            &SHORT
+                .replace("page = \"small\"", &format!("page = \"small\"\n{workload}"))
+                .replace("mtu = \"1500B\"", rest),
+        )
+    }
+
+    #[test]
+    fn a_repeat_visit_has_sessions_and_twice_the_time() {
+        let plan = with("visit = 'repeat'", "resumption = true").unwrap();
+        let named = &plan.workloads[0];
+        assert!(named.options.connections.first_visit);
+        assert!(named.describe().ends_with("; repeat visit with an empty cache"), "{}", named.describe());
+        assert_eq!(named.workload.first_visit(), named.workload);
+        let first = with("visit = 'first'", "mtu = \"1500B\"").unwrap();
+        assert!(first.workloads[0].options.is_default());
+        for (repeat, first) in plan.cells.iter().zip(&first.cells) {
+            assert_eq!(repeat.expected_run_ns, 2 * first.expected_run_ns);
+        }
+    }
+
+    #[test]
+    fn a_first_visit_of_a_loop_is_one_request_on_each_connection() {
+        let text =
+            SHORT.replace("page_load_time", "request_time").replace("mtu = \"1500B\"", "resumption = true");
+        let text = text.replace(
+            "kind = \"page\"\npage = \"small\"",
+            "kind = 'open'\nconnections = 4\nrate = '5'\nduration = '1s'\npaths = ['/a', '/b']\nvisit = 'repeat'",
+        );
+        let first = parse(&text).unwrap().workloads[0].workload.first_visit();
+        assert_eq!(
+            (first.requests(), first.connections(), first.paths()),
+            (Some(4), 4, vec!["/a".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_repeat_visit_without_sessions_or_with_what_it_disturbs_is_refused() {
+        for (workload, rest, expected) in [
+            (
+                "visit = 'repeat'",
+                "mtu = \"1500B\"",
+                "s.toml:14:9: `visit` is repeat, which requires `resumption = true`",
+            ),
+            ("visit = 'again'", "resumption = true", "`visit`: `again` is not a visit"),
+            ("", "resumption = true", "or `visit = \"repeat\"` in the workload"),
+        ] {
+            let fault = with(workload, rest).unwrap_err();
+            assert!(fault.contains(expected), "{workload}: {fault}");
+        }
+        let text = SHORT.replace("page = \"small\"", "page = \"small\"\nvisit = 'repeat'");
+        let text = text.replace("mtu = \"1500B\"", "resumption = true");
+        let with = |head: &str| parse(&format!("{head}\n{text}")).unwrap_err();
+        assert!(with("server_time = true").contains("which excludes `server_time`"));
+        let groups = "[[group]]\nname = 'a'\n[[group]]\nname = 'b'\n";
+        assert!(parse(&format!("{text}{groups}")).unwrap_err().contains("which excludes `[[group]]`"));
+        let metric = parse(&text.replace("page_load_time", "availability")).unwrap_err();
+        assert!(metric.contains("which excludes the study's `metric`"), "{metric}");
     }
 }

@@ -22,6 +22,8 @@ pub struct MetricFacts {
     pub is_comparable: bool,
     /// The setting of the study that it requires.
     pub requires: Option<Requirement>,
+    /// Whether it counts over the whole run, including what comes before a repeat visit.
+    pub counts_first_visits: bool,
     /// How many values a run has.
     pub values: ValuesPerRun,
 }

@@ -75,13 +75,13 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     };
     check_metric(study, &matrix, library)?;
     let baseline = resolve_baseline(study)?;
-    let cold = matrix.workloads.iter().map(|of| &of.named).find(|named| named.workload.as_loop().is_none());
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
-        hold.check(&matrix.variants, cold)?;
+        hold.check(&matrix.variants)?;
     }
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
     let mut cells = multiply(study, &matrix, most_runs)?;
+    cells.iter().try_for_each(|cell| check_visit(study, &matrix, cell, library))?;
     groups::check_together(study, &cells)?;
     let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
         DIRECT => Vec::new(),
@@ -141,6 +141,40 @@ fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
         }
     }
     Ok(())
+}
+
+/// Checks that a repeat visit has sessions and that its first visit disturbs nothing, and that a client without
+/// a first visit has none.
+fn check_visit(
+    study: &Study,
+    matrix: &Matrix,
+    cell: &Cell,
+    library: &impl Library,
+) -> Result<(), InputError> {
+    let named = &matrix.workloads[cell.group.workload].named;
+    let resumes = cell.pins.as_ref().unwrap_or(&study.hold.pins).resumption;
+    if !named.options.connections.first_visit {
+        let is_cold = named.workload.as_loop().is_none();
+        let mut holds = study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]);
+        let error = holds.find_map(|hold| hold.resumption_error(named));
+        return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
+    }
+    let metric = library.metrics().into_iter().find(|metric| metric.name == study.metric.value);
+    let problem = if !resumes {
+        "requires `resumption = true` in `[hold]`; add it"
+    } else if study.groups.len() > 1 {
+        "excludes `[[group]]`: the first visits of one group would disturb the others; remove one of them"
+    } else if study.server_time {
+        "excludes `server_time`, because the servers log the first visits, too; remove one of them"
+    } else if metric.is_some_and(|metric| metric.counts_first_visits) {
+        "excludes the study's `metric`, which counts the first visit, too; choose another metric, such as \
+         `request_time`"
+    } else {
+        return Ok(());
+    };
+    let entry = study.workloads.iter().find(|entry| entry.name.value == named.name);
+    let place = entry.and_then(|entry| entry.repeat.clone()).unwrap_or_else(Place::command_line);
+    Err(InputError { place, problem: format!("`visit` is repeat, which {problem}") })
 }
 
 /// Checks that the metric and the statistic exist for every workload that is measured.
@@ -432,6 +466,10 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let route = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));
+    // The first visit takes as long, at most.
+    let visits = 1 + u64::from(named.options.connections.first_visit);
+    let (expected_run_ns, run_limit_ns) =
+        (expected_run_ns.saturating_mul(visits), run_limit_ns.saturating_mul(visits));
     let warm_ns = study.warm.map_or(0, ServerWarmUp::expected_ns);
     let lead_ns = built.map_or(0, Topology::lead_ns).saturating_add(matrix.dns_rtt_ns.unwrap_or(0));
     let lead_ns = lead_ns.saturating_add(warm_ns);

@@ -138,6 +138,7 @@ impl Library for TestLibrary {
             workloads,
             is_comparable: true,
             requires,
+            counts_first_visits: name == "availability",
             values,
         };
         vec![
@@ -729,7 +730,7 @@ fn faults_of_videos() {
         ),
         (
             format!("{whole}\nconnections = 2"),
-            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, ladder, \
+            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, ladder, \
              segment, segments, buffer, startup, rule, representation",
         ),
     ] {

@@ -11,11 +11,11 @@ use std::rc::Rc;
 
 use toml::de::DeTable;
 
-use crate::error::{InputError, Source};
+use crate::error::{InputError, Place, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::network::InlineNetwork;
-use crate::options::Options;
+use crate::options::{Options, Visit};
 use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys};
 use crate::start::Start;
 use crate::workload::{Workload, WorkloadKind};
@@ -89,6 +89,8 @@ const WORKLOAD_KEYS: &[Key] = keys! {
     "clients", "whole number", "`1`", "91",
         "The number of clients, 1 to 100 000, each with its own connections, cache and place in a script.";
     "start", "text or table", "`\"together\"`", r#"{ evenly = "10s" }"#, "When the clients start; [below](#start).";
+    "visit", "text", "`\"first\"`", r#""repeat""#,
+        "`first`, or `repeat`: the clients resume the TLS sessions of a visit that is not measured; [below](#repeat-visits).";
 };
 const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
 
@@ -140,6 +142,8 @@ pub(super) struct NamedEntry {
     pub(super) clients: u32,
     pub(super) start: Start,
     pub(super) options: Options,
+    /// Where it is a repeat visit.
+    pub(super) repeat: Option<Place>,
     /// The file that has its requests.
     pub(super) requests: Option<RequestFile>,
     pub(super) what: Entry,
@@ -325,11 +329,14 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();
-    let (options, requests) = match kind {
+    let visit = table.named::<Visit>("visit")?;
+    let repeat = visit.filter(|visit| visit.value == Visit::Repeat).map(|visit| visit.place);
+    let (mut options, requests) = match kind {
         WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, RequestFile::read(&table)?),
         WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
     };
-    Ok(NamedEntry { name, clients, start, options, requests, what })
+    options.connections.first_visit = repeat.is_some();
+    Ok(NamedEntry { name, clients, start, options, repeat, requests, what })
 }
 
 /// The keys of a kind of workload.

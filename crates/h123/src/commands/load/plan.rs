@@ -306,6 +306,7 @@ fn options(
     let connections = ConnectionOptions {
         // Names have been looked up already.
         dns_lookup: false,
+        first_visit: false,
         requests_each: connecting.requests_per_connection,
         connect_timeout_ns: connecting.connect_timeout.0,
         request_timeout_ns: connecting.timeout.0,
