@@ -19,6 +19,7 @@ use crate::activity::Activity;
 use crate::answer::Answer;
 use crate::body::{Chunk, Content, Queued};
 use crate::catalogue::Plan;
+use crate::outbox::Outbox;
 use crate::shared::{Link, Parts, Server};
 
 /// The longest header list of a request, in bytes as RFC 9113, section 10.5.1, counts them.
@@ -32,22 +33,23 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let config = &link.server.config;
+    let outbox = Outbox::new(stream);
     let handshake = h2::server::Builder::new()
         .initial_window_size(config.stream_window_bytes)
         .initial_connection_window_size(config.connection_window_bytes)
         .max_concurrent_streams(config.concurrent_streams)
         .max_header_list_size(LONGEST_HEAD_BYTES)
-        .handshake::<_, Chunk>(stream);
-    let mut connection = tokio::time::timeout(config.head_timeout, handshake)
+        .handshake::<_, Chunk>(outbox.clone());
+    let mut connection = tokio::time::timeout(config.head_timeout, outbox.run(handshake))
         .await
-        .context("the connection preface was not complete in time")??;
+        .context("the connection preface was not complete in time")???;
     let mut stalled = pin!(activity.stalled(config.idle_timeout));
     let mut closing = pin!(link.closing());
     let mut is_closing = false;
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = connection.accept() => accepted,
+            accepted = outbox.run(connection.accept()) => accepted?,
             why = &mut stalled => anyhow::bail!(why),
             () = &mut closing, if !is_closing => {
                 is_closing = true;

@@ -29,6 +29,7 @@ mod http1;
 mod http2;
 mod http3;
 mod listen;
+mod outbox;
 mod server;
 mod shared;
 mod timer;
