@@ -258,10 +258,7 @@ impl<'a> GroupFold<'a> {
             *facts.replaced.entry(cause).or_default() += 1;
         }
         for pushed in connections.clone().map(|row| row.pushed) {
-            facts.pushed.whole += pushed.whole;
-            facts.pushed.broken += pushed.broken;
-            facts.pushed.refused += pushed.refused;
-            facts.pushed.body_bytes += pushed.body_bytes;
+            facts.pushed += pushed;
         }
         for (connection, (kind, _)) in connections
             .filter(|row| row.tls_version.is_some())

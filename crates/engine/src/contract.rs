@@ -106,7 +106,7 @@ pub enum Transmit {
 }
 
 /// An event. Per request: any number of `Informational`, then `Head`, `Data` or `Skipped`…, `End`; or
-/// `Failed` at any point.
+/// `Failed` at any point. A promise that is taken ([`Fate::Take`]) has the events of a request.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The connection accepts requests from now on.
@@ -117,6 +117,16 @@ pub enum Event<'a> {
         request: RequestId,
         /// The status code.
         status: u16,
+        /// The values of `link` in 103 (RFC 8297), joined by `, `; empty in other responses.
+        links: &'a [u8],
+    },
+    /// The server promises a response that was not requested (RFC 9113, section 8.4). The sink decides what
+    /// becomes of it.
+    Promised {
+        /// The promised request.
+        promise: Promise<'a>,
+        /// What the sink decides.
+        fate: &'a mut Fate,
     },
     /// The head of the final response.
     Head {
@@ -151,13 +161,43 @@ pub enum Event<'a> {
         /// Why.
         failure: Failure,
     },
-    /// A pushed response ended, completely or not; its body was discarded.
+    /// A pushed response ended, completely or not; its body was discarded ([`Fate::Discard`]).
     Pushed(Pushed),
+    /// This many body bytes arrived of pushed responses that the client had refused.
+    PushedInVain(u64),
     /// The connection is closed; unanswered requests had their `Failed` before.
     Closed(Outcome),
 }
 
-/// A response that an HTTP/2 server pushed (RFC 9113, section 8.4).
+/// A promised request: its method is GET, and it has an authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise<'a> {
+    /// The request whose response promised it.
+    pub request: RequestId,
+    /// `:scheme`.
+    pub scheme: &'a [u8],
+    /// `:authority`.
+    pub authority: &'a [u8],
+    /// `:path`.
+    pub path: &'a [u8],
+}
+
+/// What becomes of a promised response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It is received, counted and discarded.
+    #[default]
+    Discard,
+    /// It is the response to a request with this number of the driver, which is not sent.
+    Take(RequestId),
+    /// It is not needed: the stream is reset with CANCEL.
+    Cancel,
+    /// The server is not authoritative for it: the stream is reset with PROTOCOL_ERROR (RFC 9113, section
+    /// 8.4).
+    Refuse,
+}
+
+/// A discarded response that an HTTP/2 server pushed (RFC 9113, section 8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pushed {
     /// The request whose response promised it.

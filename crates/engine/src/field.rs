@@ -121,6 +121,17 @@ fn is_valid_value(value: &[u8]) -> bool {
     !bad && !is_space(value.first()) && !is_space(value.last())
 }
 
+/// The status of Early Hints (RFC 8297).
+pub const EARLY_HINTS: u16 = 103;
+
+/// Appends a value of `link` to others (RFC 9110, section 5.3).
+pub fn join_links(links: &mut Vec<u8>, value: &[u8]) {
+    if !links.is_empty() {
+        links.extend_from_slice(b", ");
+    }
+    links.extend_from_slice(value);
+}
+
 /// A field section of a response during decoding.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSection {
@@ -132,6 +143,8 @@ pub struct FieldSection {
     pub malformed: Option<Box<str>>,
     /// What the body is.
     pub content: ContentFields,
+    /// The values of `link` in 103 (RFC 8297), joined by `, `.
+    pub links: Vec<u8>,
     /// The lengths of names and values, summed.
     pub raw_bytes: usize,
     fields: usize,
@@ -148,6 +161,9 @@ impl FieldSection {
             Meaning::Ordinary => {
                 self.has_regular = true;
                 self.content.add(name, value);
+                if self.status == Some(EARLY_HINTS) && name == b"link" {
+                    join_links(&mut self.links, value);
+                }
                 return;
             }
             Meaning::Status(_) if self.has_regular => Malformation::LateStatus,

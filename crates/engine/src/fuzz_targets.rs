@@ -11,7 +11,7 @@ use model::pins::Http2Pins;
 use model::{Pins, Variant};
 use rustls_pki_types::ServerName;
 
-use crate::contract::{Connection, Event, Input, Request};
+use crate::contract::{Connection, Event, Fate, Input, Request};
 use crate::h1::{self, Http1};
 use crate::h2::hpack;
 use crate::h2::{self, Http2};
@@ -60,6 +60,7 @@ pub fn http2(data: &[u8]) {
 /// bytes.
 fn respond(protocol: &mut impl Protocol, bytes: &[u8], length: usize, requests: u64) -> [u64; 5] {
     let mut seen = [0; 5];
+    let fates = [Fate::Discard, Fate::Take(requests), Fate::Cancel, Fate::Refuse];
     protocol.start();
     for id in 0..requests {
         // At its limits a protocol may accept no more requests.
@@ -71,6 +72,8 @@ fn respond(protocol: &mut impl Protocol, bytes: &[u8], length: usize, requests: 
         Event::End { .. } => seen[2] += 1,
         Event::Failed { .. } => seen[3] += 1,
         Event::Pushed(pushed) => seen[4] += 1 + pushed.body_bytes,
+        Event::Promised { promise, fate } => *fate = fates[promise.path.len() % fates.len()],
+        Event::PushedInVain(bytes) => seen[4] += bytes,
         Event::Skipped { .. } | Event::Ready(_) | Event::Closed(_) => {}
     };
     for piece in bytes.chunks(length) {

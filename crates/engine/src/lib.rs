@@ -53,8 +53,8 @@ pub mod tls;
 
 pub use client::{Client, ClientConfig, ClientConfigError};
 pub use contract::{
-    Connection, EarlyData, Event, Handshake, Head, HeaderBytes, Input, NotNow, Pushed, Request, RequestId,
-    Sink, Transmit, VaryingField,
+    Connection, EarlyData, Event, Fate, Handshake, Head, HeaderBytes, Input, NotNow, Promise, Pushed,
+    Request, RequestId, Sink, Transmit, VaryingField,
 };
 pub use options::Options;
 pub use protocol::Protocol;

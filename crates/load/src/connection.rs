@@ -363,9 +363,13 @@ fn apply(
     (in_flight, ended, carried): (&mut u32, &mut u32, &mut ConnectionRequests),
     now: u64,
 ) {
-    if let Effect::RequestEnded(request) = session.handle(event, row, now) {
-        *in_flight = in_flight.saturating_sub(1);
-        *ended += 1;
-        carried.add(request);
+    match session.handle(event, row, now) {
+        Effect::RequestBegun => *in_flight += 1,
+        Effect::RequestEnded(request) => {
+            *in_flight = in_flight.saturating_sub(1);
+            *ended += 1;
+            carried.add(request);
+        }
+        Effect::None | Effect::Closed => {}
     }
 }

@@ -100,9 +100,10 @@ impl Host<'_> {
 /// The engines' options beyond the pins.
 pub(crate) fn engine_options(assignment: &Assignment, logs: Logs) -> Options {
     let protocols = &assignment.options.protocols;
+    let is_pushed = assignment.workload.page().is_some_and(|page| !page.delivery.push.is_empty());
     let mut options = Options {
         early_data: protocols.tls.early_data,
-        accept_push: protocols.accept_push,
+        accept_push: protocols.accept_push || is_pushed,
         segmentation_offload: !protocols.single_datagrams,
         ..Options::default()
     };

@@ -30,6 +30,7 @@ mod dns_lookup;
 mod host;
 mod key_log;
 mod live;
+mod offers;
 mod qlog;
 mod request;
 mod rows;

@@ -122,20 +122,17 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
         return vec![field("user-agent", USER_AGENT), field("accept", "*/*")];
     };
     let kind = page.resources.get(index).map_or(ResourceKind::Html, |resource| resource.kind);
-    let (accept, destination) = match kind {
-        ResourceKind::Html => {
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/png,*/*;q=0.8", "document")
-        }
-        ResourceKind::Css => ("text/css,*/*;q=0.1", "style"),
-        ResourceKind::Js => ("*/*", "script"),
-        ResourceKind::Image => ("image/png,image/*,*/*;q=0.8", "image"),
-        ResourceKind::Font => ("*/*", "font"),
+    let accept = match kind {
+        ResourceKind::Html => "text/html,application/xhtml+xml,application/xml;q=0.9,image/png,*/*;q=0.8",
+        ResourceKind::Css => "text/css,*/*;q=0.1",
+        ResourceKind::Image => "image/png,image/*,*/*;q=0.8",
+        ResourceKind::Js | ResourceKind::Font => "*/*",
     };
     vec![
         field("user-agent", USER_AGENT),
         field("accept", accept),
         field("accept-language", "en-GB,en;q=0.9"),
-        field("sec-fetch-dest", destination),
+        field("sec-fetch-dest", kind.destination()),
         field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Event, Head, RequestId};
+use engine::{Event, Fate, Head, RequestId};
 use model::options::LEAST_ENDED;
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
 use model::tally::ConnectionRequests;
@@ -12,6 +12,7 @@ use workload::{Due, RequestSource};
 use crate::client::Client;
 use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
 use crate::live::Live;
+use crate::offers::Origin;
 use crate::rows::RowSender;
 use crate::tally::Tallies;
 
@@ -32,7 +33,10 @@ pub(crate) struct Session {
     pub(crate) samples: Vec<Sample>,
     group: u16,
     expected_version: HttpVersion,
-    open: Slots,
+    /// The origin of each URL, as its requests name it; URLs beyond the end have the first host's.
+    pub(crate) origins: Vec<Arc<Origin>>,
+    pub(crate) first_origin: Arc<Origin>,
+    pub(crate) open: Slots,
     /// The number of the next request.
     next_request: u64,
     /// Requests beyond this number are summed up; their rows are not kept.
@@ -65,6 +69,8 @@ pub(crate) struct OpenRequest {
 pub(crate) enum Effect {
     /// None that concerns the worker.
     None,
+    /// The server promised the response to a request of this connection.
+    RequestBegun,
     /// A request of this connection is over.
     RequestEnded(ConnectionRequests),
     /// The connection is over.
@@ -85,6 +91,8 @@ impl Session {
             samples: Vec::with_capacity(1024),
             group,
             expected_version: assignment.target.variant.http(),
+            origins: options.requests.paths.iter().map(|path| Origin::of(assignment, path.target)).collect(),
+            first_origin: Origin::of(assignment, 0),
             open: Slots::default(),
             next_request: clients.first_row().into(),
             most_rows: options
@@ -204,12 +212,26 @@ impl Session {
                 row.resumed = handshake.resumed;
                 row.early_data = handshake.early_data;
             }
+            Event::Informational { request, links, .. } if !links.is_empty() => {
+                self.hinted(request, links, row, now);
+            }
             Event::Informational { .. } => {}
+            Event::Promised { promise, fate } => {
+                *fate = self.promised(promise, row, now);
+                if matches!(fate, Fate::Take(_)) {
+                    return Effect::RequestBegun;
+                }
+            }
+            Event::PushedInVain(bytes) => {
+                row.pushed.body_bytes += bytes;
+                row.pushed.wasted_bytes += bytes;
+            }
             Event::Pushed(pushed) => {
                 row.pushed.whole += u32::from(pushed.is_whole);
                 row.pushed.refused += u32::from(pushed.is_refused);
                 row.pushed.broken += u32::from(!pushed.is_whole && !pushed.is_refused);
                 row.pushed.body_bytes += pushed.body_bytes;
+                row.pushed.wasted_bytes += pushed.body_bytes;
             }
             Event::Head { request, head } => {
                 row.server_close = head.closes;
@@ -225,8 +247,14 @@ impl Session {
                 }
                 self.data(request, length, now);
             }
-            Event::End { request } => return self.end(request, None, now),
-            Event::Failed { request, failure } => return self.end(request, Some(failure), now),
+            Event::End { request } => {
+                self.count_push(request, true, row);
+                return self.end(request, None, now);
+            }
+            Event::Failed { request, failure } => {
+                self.count_push(request, false, row);
+                return self.end(request, Some(failure), now);
+            }
             Event::Closed(outcome) => {
                 // What the client closed has a stamp already.
                 if outcome.is_ok() && row.closed_ns.is_none() {
@@ -324,7 +352,7 @@ impl Session {
 
     /// The row of a request that begins. Its `client` is the place until it ends, so that no event has to
     /// search for the client.
-    fn row(&mut self, place: u32, due: Due) -> Sample {
+    pub(crate) fn row(&mut self, place: u32, due: Due) -> Sample {
         let request = self.next_request;
         self.next_request += u64::from(self.numbers.step);
         let mut sample = Sample {
@@ -337,6 +365,7 @@ impl Session {
         };
         if let Some(client) = self.client(place) {
             sample.phase = client.work.phase(due.intended_ns);
+            sample.cause = client.work.cause(due.url);
             sample.expected_body_bytes = client.work.expected_body_bytes(due.url);
         }
         sample
@@ -366,13 +395,13 @@ fn judge(sample: &Sample, expected: HttpVersion) -> Outcome {
 
 /// Rows of requests in flight by slot; slots are reused.
 #[derive(Default)]
-struct Slots {
+pub(crate) struct Slots {
     rows: Vec<Option<Sample>>,
     free: Vec<usize>,
 }
 
 impl Slots {
-    fn insert(&mut self, sample: Sample) -> RequestId {
+    pub(crate) fn insert(&mut self, sample: Sample) -> RequestId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.rows.push(None);
             self.rows.len() - 1
@@ -385,7 +414,7 @@ impl Slots {
         self.rows.get_mut(usize::try_from(request).ok()?)?.as_mut()
     }
 
-    fn get(&self, request: RequestId) -> Option<&Sample> {
+    pub(crate) fn get(&self, request: RequestId) -> Option<&Sample> {
         self.rows.get(usize::try_from(request).ok()?)?.as_ref()
     }
 

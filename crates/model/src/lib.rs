@@ -26,6 +26,7 @@ pub mod clean;
 pub mod clients;
 pub mod cores;
 pub mod csv;
+pub mod delivery;
 pub mod error;
 pub mod external;
 pub mod formats;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::delivery::Delivery;
 use crate::error::{InputError, Source};
 use crate::number::float;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};
@@ -22,6 +23,9 @@ pub struct Page {
     pub title: String,
     /// The document first; parents before their children.
     pub resources: Vec<Resource>,
+    /// How a server delivers it, which is the workload's to say.
+    #[serde(default, skip_serializing_if = "Delivery::is_plain")]
+    pub delivery: Delivery,
 }
 
 /// One resource of a page.
@@ -52,6 +56,17 @@ named! { "a kind of resource";
 }
 
 impl ResourceKind {
+    /// The request destination (Fetch, section 2.2.5), for `sec-fetch-dest` and for `as` of a link.
+    pub const fn destination(self) -> &'static str {
+        match self {
+            ResourceKind::Html => "document",
+            ResourceKind::Css => "style",
+            ResourceKind::Js => "script",
+            ResourceKind::Image => "image",
+            ResourceKind::Font => "font",
+        }
+    }
+
     /// The media type to serve it with.
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -94,7 +109,7 @@ impl Page {
             if resources.is_empty() {
                 return Err(root.error("the page has no `[[resource]]`; add the document"));
             }
-            Ok(Page { name: name.to_owned(), title, resources })
+            Ok(Page { name: name.to_owned(), title, resources, delivery: Delivery::default() })
         })
     }
 }
@@ -183,10 +198,11 @@ fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
     PROLOGUE_BYTES + REFERENCE_BYTES * (siblings as u64 + 1)
 }
 
-/// One line such as `55 resources, 1.6 MB`, for tables and reports.
+/// One line such as `55 resources, 1.6 MB, pushes 1 resource`, for tables and reports.
 pub fn describe(page: &Page) -> String {
     let resources = units::counted(page.resources.len() as u64, "resource");
-    format!("{resources}, {}", units::format_bytes(float(page.total_bytes())))
+    let bytes = units::format_bytes(float(page.total_bytes()));
+    format!("{resources}, {bytes}{}", page.delivery.describe())
 }
 
 #[cfg(test)]

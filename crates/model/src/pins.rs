@@ -85,7 +85,7 @@ pub struct Http2Pins {
     pub header_table_bytes: u32,
     /// SETTINGS_MAX_FRAME_SIZE.
     pub max_frame_bytes: u32,
-    /// SETTINGS_ENABLE_PUSH: what a server pushes is counted and thrown away.
+    /// SETTINGS_ENABLE_PUSH. Clients of a page that is pushed announce it, too.
     #[serde(default)]
     pub accept_push: bool,
 }

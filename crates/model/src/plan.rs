@@ -16,6 +16,7 @@ use crate::backend::Backend;
 use crate::claim::Claim;
 use crate::cores::CoreChoice;
 use crate::csv::CsvTable;
+use crate::delivery::Delivery;
 use crate::external::OWN_CLIENT;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
@@ -486,14 +487,14 @@ impl Plan {
         clients
     }
 
-    /// The pages of all workloads, each once.
+    /// The pages of all workloads, each once and delivered plainly.
     pub fn pages(&self) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
         for named in &self.workloads {
             if let Some(page) = named.workload.page()
                 && pages.iter().all(|known| known.name != page.name)
             {
-                pages.push(page.clone());
+                pages.push(Page { delivery: Delivery::default(), ..page.clone() });
             }
         }
         pages

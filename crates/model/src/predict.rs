@@ -69,7 +69,7 @@ pub struct Prediction {
 pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &Pins) -> Prediction {
     let handshake_ns = handshake_ns(variant, network, pins);
     let (set_ns, governed_ns) = match workload {
-        Workload::Page(page) => (0, page_ns(page, variant, network, pins)),
+        Workload::Page(page) => (page.delivery.document_delay_ns, page_ns(page, variant, network, pins)),
         Workload::Closed(ClosedLoop { load, duration_ns: None, think }) => {
             let streams = if variant.http() == HttpVersion::Http11 { 1 } else { load.streams };
             let at_once = u64::from(load.connections.saturating_mul(streams)).max(1);

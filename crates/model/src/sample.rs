@@ -1,6 +1,7 @@
 //! The rows that a client leaves behind: one per request, one per connection.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -27,11 +28,15 @@ pub struct Sample {
     pub url: u32,
     /// The connection that carried it: [`ConnectionRow::connection`]; `None` where none was ever had.
     pub connection: Option<u32>,
+    /// Why it began.
+    #[serde(default)]
+    pub cause: Cause,
     /// Warm-up or measured.
     pub phase: Phase,
     /// When the workload wanted it sent.
     pub intended_ns: u64,
-    /// When its first byte was handed to the transport.
+    /// When its first byte was handed to the transport; `None` where it was not sent, as the server pushed the
+    /// response.
     pub sent_ns: Option<u64>,
     /// When the final response's head was read: its last byte, which nearly always comes with its first.
     pub first_byte_ns: Option<u64>,
@@ -132,6 +137,20 @@ impl FromStr for RequestName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a client group's and a request's number such as `0-17`")]
 pub struct NotRequestName;
+
+named! { "a cause of a request";
+    /// Why a request began.
+    #[derive(Default)]
+    pub enum Cause {
+        /// The workload had it due: a page names it, or a loop's turn came.
+        #[default]
+        Due = "due",
+        /// A 103 response named it (RFC 8297).
+        Hint = "hint",
+        /// The server promised its response (RFC 9113, section 8.4): nothing was sent.
+        Push = "push",
+    }
+}
 
 named! { "a phase";
     /// The part of a run to which a row belongs.
@@ -269,6 +288,9 @@ pub struct ConnectionRow {
     pub early_requests: u32,
     /// What an HTTP/2 server pushed.
     pub pushed: Pushes,
+    /// What 103 responses named.
+    #[serde(default)]
+    pub hinted: Hints,
     /// When a QUIC connection migrated to a new local address, where it did.
     pub migrated: Option<MigrationTimes>,
     /// Bytes handed to the transport: TCP payload or UDP payload.
@@ -307,17 +329,57 @@ named! { "an outcome of early data";
     }
 }
 
-/// Pushed responses (RFC 9113, section 8.4); their bodies are discarded.
+/// Pushed responses (RFC 9113, section 8.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pushes {
     /// Those that came whole.
     pub whole: u32,
+    /// Of these, resources of the page that a client loads; the others were discarded.
+    #[serde(default)]
+    pub used: u32,
     /// Those that were promised and did not come whole.
     pub broken: u32,
-    /// Promises that the client refused: too many at once, or malformed.
+    /// Promises that the client refused: too many at once, malformed, or of another origin.
     pub refused: u32,
+    /// Promises that the client cancelled, because it had requested the resource or it was promised before.
+    #[serde(default)]
+    pub late: u32,
     /// Body bytes of all.
     pub body_bytes: u64,
+    /// Body bytes of those that were not used.
+    #[serde(default)]
+    pub wasted_bytes: u64,
+}
+
+impl AddAssign for Pushes {
+    fn add_assign(&mut self, other: Pushes) {
+        self.whole += other.whole;
+        self.used += other.used;
+        self.broken += other.broken;
+        self.refused += other.refused;
+        self.late += other.late;
+        self.body_bytes += other.body_bytes;
+        self.wasted_bytes += other.wasted_bytes;
+    }
+}
+
+/// Resources that 103 responses named (RFC 8297).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hints {
+    /// Those that the client requested for that.
+    pub used: u32,
+    /// Those that it had requested before, or that were named before.
+    pub late: u32,
+    /// Those that are no resources of the page, or of another origin.
+    pub unused: u32,
+}
+
+impl AddAssign for Hints {
+    fn add_assign(&mut self, other: Hints) {
+        self.used += other.used;
+        self.late += other.late;
+        self.unused += other.unused;
+    }
 }
 
 /// When a connection migrated to a new local address (RFC 9000, section 9).

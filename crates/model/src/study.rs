@@ -22,6 +22,7 @@ mod claims;
 mod clients;
 mod cores;
 mod csv;
+mod delivery;
 mod dns;
 mod except;
 mod factors;

@@ -20,6 +20,7 @@ use anyhow::ensure;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
+use model::page::{Resource, ResourceKind};
 
 use crate::answer::{Answer, DateField, PLAIN, Part, digits, fields};
 use crate::body::Content;
@@ -35,12 +36,24 @@ const MOST_BYTES: u64 = 1 << 40;
 /// All that the origin serves.
 pub(crate) struct Catalogue {
     resources: HashMap<String, Prepared>,
+    /// What is sent before the documents of pages, by their paths.
+    ahead: HashMap<String, Ahead>,
     pattern: Bytes,
     root: Option<Arc<Root>>,
     pub(crate) date: DateField,
 }
 
+/// What is sent before a document.
+pub(crate) struct Ahead {
+    /// The paths of resources to push.
+    pub(crate) push: Vec<String>,
+    /// The field `link` of Early Hints (RFC 8297).
+    pub(crate) links: Option<HeaderValue>,
+}
+
 struct Prepared {
+    /// How long the answer takes.
+    delay: Duration,
     media_type: HeaderValue,
     fields: HeaderMap,
     body: Bytes,
@@ -68,16 +81,22 @@ pub(crate) struct FileRequest {
 
 impl Catalogue {
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
-        let mut resources = HashMap::new();
+        let (mut resources, mut ahead) = (HashMap::new(), HashMap::new());
         for page in &config.pages {
             prepare(page, &mut resources)?;
+            ahead.extend(Ahead::of(page)?);
         }
         if config.root.is_none() {
             resources.entry("/".to_owned()).or_insert_with(|| index(&config.pages));
         }
         let root = config.root.as_deref().map(Root::open).transpose()?.map(Arc::new);
         let pattern = Bytes::from(workload::content::pattern_block());
-        Ok(Catalogue { resources, pattern, root, date: DateField::new() })
+        Ok(Catalogue { resources, ahead, pattern, root, date: DateField::new() })
+    }
+
+    /// What is sent before the answer to this request.
+    pub(crate) fn ahead<B>(&self, request: &Request<B>) -> Option<&Ahead> {
+        self.ahead.get(request.uri().path()).filter(|_| request.method() == Method::GET)
     }
 
     /// How to answer this request.
@@ -97,7 +116,7 @@ impl Catalogue {
 
     fn get(&self, path: &str, fields: &HeaderMap) -> Plan {
         if let Some(prepared) = self.resources.get(path) {
-            return Plan::Now(prepared.answer(fields));
+            return prepared.plan(fields);
         }
         if let Some(rest) = path.strip_prefix("/bytes/") {
             return Plan::Now(self.bytes(rest, fields));
@@ -133,7 +152,7 @@ impl Catalogue {
             Err(refused) => return Plan::Now(Answer::status(refused)),
         };
         if let Some(prepared) = self.resources.get(&file_path.decoded()) {
-            return Plan::Now(prepared.answer(fields));
+            return prepared.plan(fields);
         }
         let Some(root) = &self.root else { return Plan::Now(Answer::status(StatusCode::NOT_FOUND)) };
         Plan::File(FileRequest {
@@ -184,7 +203,41 @@ impl FileRequest {
     }
 }
 
+impl Ahead {
+    /// What is sent before a page's document, by its path; `None` for a page that is delivered plainly.
+    fn of(page: &Page) -> anyhow::Result<Option<(String, Ahead)>> {
+        let resources = |indices: &[usize]| {
+            indices.iter().filter_map(|index| page.resources.get(*index)).collect::<Vec<_>>()
+        };
+        let push: Vec<_> = resources(&page.delivery.push).iter().map(|pushed| pushed.path.clone()).collect();
+        let link = |hinted: &&Resource| {
+            // Fonts are requested in CORS mode (CSS Fonts, section 4.8).
+            let mode = if hinted.kind == ResourceKind::Font { "; crossorigin" } else { "" };
+            format!("<{}>; rel=preload; as={}{mode}", hinted.path, hinted.kind.destination())
+        };
+        let links: Vec<_> = resources(&page.delivery.early_hints).iter().map(link).collect();
+        let links = (!links.is_empty()).then(|| HeaderValue::try_from(links.join(", "))).transpose()?;
+        let document = page.resources.first().filter(|_| !push.is_empty() || links.is_some());
+        Ok(document.map(|document| (document.path.clone(), Ahead { push, links })))
+    }
+
+    /// The head of Early Hints, if there are any.
+    pub(crate) fn hints(&self) -> Option<http::Response<()>> {
+        let mut head = http::Response::new(());
+        *head.status_mut() = StatusCode::EARLY_HINTS;
+        head.headers_mut().insert(http::header::LINK, self.links.clone()?);
+        Some(head)
+    }
+}
+
 impl Prepared {
+    fn plan(&self, fields: &HeaderMap) -> Plan {
+        match self.delay {
+            Duration::ZERO => Plan::Now(self.answer(fields)),
+            delay => Plan::After(delay, self.answer(fields)),
+        }
+    }
+
     fn answer(&self, fields: &HeaderMap) -> Answer {
         let length = self.body.len() as u64;
         match Part::of(fields, length) {
@@ -219,8 +272,8 @@ fn index(pages: &[Page]) -> Prepared {
          <p>Also: <code>/bytes/N</code>, <code>/delay/MS</code>, <code>/status/NNN</code>, <code>/echo</code> (POST)</p>\n\
          </html>\n"
     );
-    let (media_type, body) = (HTML, Bytes::from(html));
-    Prepared { fields: fields(media_type.clone(), body.len() as u64), media_type, body }
+    let (media_type, body, delay) = (HTML, Bytes::from(html), Duration::ZERO);
+    Prepared { delay, fields: fields(media_type.clone(), body.len() as u64), media_type, body }
 }
 
 fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Result<()> {
@@ -228,7 +281,9 @@ fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Re
         let body = Bytes::from(workload::content::page_body(page, index));
         let media_type = HeaderValue::from_static(resource.kind.media_type());
         let fields = fields(media_type.clone(), body.len() as u64);
-        let known = resources.insert(resource.path.clone(), Prepared { media_type, fields, body });
+        let delay = if index == 0 { page.delivery.document_delay_ns } else { 0 };
+        let prepared = Prepared { delay: Duration::from_nanos(delay), media_type, fields, body };
+        let known = resources.insert(resource.path.clone(), prepared);
         ensure!(
             known.is_none(),
             "page `{}` repeats the path `{}`; rename one of the two resources",

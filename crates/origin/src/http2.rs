@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
-use http::Request;
+use h2::server::{SendPushedResponse, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
 use crate::activity::Activity;
 use crate::answer::Answer;
 use crate::body::{Chunk, Content, Queued};
-use crate::catalogue::Plan;
+use crate::catalogue::{Ahead, Plan};
 use crate::outbox::Outbox;
 use crate::shared::{Link, Parts, Server};
 
@@ -66,19 +66,44 @@ where
 }
 
 /// One request and the handle to answer it.
-struct Exchange {
+struct Exchange<R> {
     server: Arc<Server>,
-    respond: SendResponse<Chunk>,
+    respond: R,
     entry: Option<Entry>,
     activity: Arc<Activity>,
 }
 
-fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk>, activity: &Arc<Activity>) {
+/// A stream that an answer can be sent on.
+trait Respond: Send + Sync + 'static {
+    fn send_head(&mut self, head: Response<()>, is_all: bool) -> Result<SendStream<Chunk>, h2::Error>;
+}
+
+impl Respond for SendResponse<Chunk> {
+    fn send_head(&mut self, head: Response<()>, is_all: bool) -> Result<SendStream<Chunk>, h2::Error> {
+        self.send_response(head, is_all)
+    }
+}
+
+impl Respond for SendPushedResponse<Chunk> {
+    fn send_head(&mut self, head: Response<()>, is_all: bool) -> Result<SendStream<Chunk>, h2::Error> {
+        self.send_response(head, is_all)
+    }
+}
+
+fn handle(
+    link: &Link,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Chunk>,
+    activity: &Arc<Activity>,
+) {
     activity.note_message();
-    let entry = link.server.begin_request(link.peer(), &request, activity.last_read());
-    let activity = Arc::clone(activity);
-    let exchange = Exchange { server: Arc::clone(&link.server), respond, entry, activity };
-    match link.server.catalogue.plan(&request) {
+    let server = &link.server;
+    // Promises precede the answer: the client must not request what they promise (RFC 9113, section 8.4.1).
+    let ahead = server.catalogue.ahead(&request);
+    let promised = ahead.map_or_else(Vec::new, |ahead| send_ahead(ahead, &request, &mut respond));
+    let plan = server.catalogue.plan(&request);
+    let exchange = Exchange::new(link, &request, respond, activity);
+    match plan {
         Plan::Now(answer) => exchange.answer(answer),
         later => {
             tokio::spawn(async move {
@@ -87,12 +112,46 @@ fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk
             });
         }
     }
+    for (request, respond) in promised {
+        if let Plan::Now(answer) = server.catalogue.plan(&request) {
+            Exchange::new(link, &request, respond, activity).answer(answer);
+        }
+    }
 }
 
-impl Exchange {
+/// Sends hints and promises; returns the promised requests that are to be answered.
+fn send_ahead<B>(
+    ahead: &Ahead,
+    request: &Request<B>,
+    respond: &mut SendResponse<Chunk>,
+) -> Vec<(Request<()>, SendPushedResponse<Chunk>)> {
+    if let Some(hints) = ahead.hints() {
+        // An error means that the peer has reset the stream, which the answer reports.
+        let _ = respond.send_informational(hints);
+    }
+    let promise = |path: &String| {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = Some(path.parse().ok()?);
+        let mut promised = Request::new(());
+        *promised.version_mut() = http::Version::HTTP_2;
+        *promised.uri_mut() = http::Uri::from_parts(parts).ok()?;
+        // The client may have disabled push.
+        let respond = respond.push_request(promised.clone()).ok()?;
+        Some((promised, respond))
+    };
+    ahead.push.iter().filter_map(promise).collect()
+}
+
+impl<R: Respond> Exchange<R> {
+    fn new<B>(link: &Link, request: &Request<B>, respond: R, activity: &Arc<Activity>) -> Self {
+        let server = Arc::clone(&link.server);
+        let entry = server.begin_request(link.peer(), request, activity.last_read());
+        Exchange { server, respond, entry, activity: Arc::clone(activity) }
+    }
+
     fn answer(mut self, answer: Answer) {
         let Parts { head, body_bytes, mut content, entry } = self.server.split(answer, self.entry.take());
-        let sent = self.respond.send_response(head, body_bytes == 0);
+        let sent = self.respond.send_head(head, body_bytes == 0);
         let (Ok(mut stream), false) = (sent, body_bytes == 0) else {
             if let (Some(entry), true) = (&entry, body_bytes > 0) {
                 entry.abandon();
@@ -104,7 +163,7 @@ impl Exchange {
             Some(data) => drop(stream.send_data(Chunk::new(data, entry).watched(&self.activity), true)),
             None => {
                 tokio::spawn(async move {
-                    if self.push(&mut stream, content, body_bytes, entry).await.is_err() {
+                    if self.stream(&mut stream, content, body_bytes, entry).await.is_err() {
                         stream.send_reset(Reason::INTERNAL_ERROR);
                     }
                 });
@@ -112,9 +171,9 @@ impl Exchange {
         }
     }
 
-    async fn push(
+    async fn stream(
         &self,
-        stream: &mut h2::SendStream<Chunk>,
+        stream: &mut SendStream<Chunk>,
         mut content: Content,
         mut left: u64,
         entry: Option<Arc<Entry>>,

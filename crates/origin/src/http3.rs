@@ -20,7 +20,7 @@ use h3::server::{RequestResolver, RequestStream};
 use crate::access_log::Peer;
 use crate::activity::Activity;
 use crate::body::Chunk;
-use crate::catalogue::Plan;
+use crate::catalogue::{Ahead, Plan};
 use crate::shared::{Link, Parts, Server, Slot};
 
 /// The longest header list of a request, in bytes as RFC 9114, section 4.2.2, counts them.
@@ -156,6 +156,10 @@ async fn exchange(
     // connection.
     let resolved = tokio::time::timeout(server.config.head_timeout, resolver.resolve_request()).await;
     let Ok(Ok((request, mut stream))) = resolved else { return };
+    if let Some(hints) = server.catalogue.ahead(&request).and_then(Ahead::hints) {
+        // An error means that the stream or the connection is gone, which the answer reports.
+        let _ = tokio::time::timeout(server.config.idle_timeout, stream.send_response(hints)).await;
+    }
     let plan = server.catalogue.plan(&request);
     // What has arrived of the request can be malformed. The body of a request to /echo is read to its end.
     if !matches!(plan, Plan::Echo) && drain_arrived(&mut stream).await.is_err() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::monitor::{Name, Quantity, SubjectKind};
 use model::player::PlayerEventKind;
 use model::record::TimeSource;
-use model::sample::{EarlyData, FailureKind, Phase, ServerClose};
+use model::sample::{Cause, EarlyData, FailureKind, Phase, ServerClose};
 use model::{Backend, HttpVersion};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -143,6 +143,7 @@ named_cells!(
     FailureKind,
     HttpVersion,
     Phase,
+    Cause,
     PlayerEventKind,
     ServerClose,
     SubjectKind,

@@ -12,7 +12,9 @@ use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
-use model::sample::{EarlyData, Failure, FailureKind, MigrationTimes, Phase, Pushes, ServerClose};
+use model::sample::{
+    Cause, EarlyData, Failure, FailureKind, Hints, MigrationTimes, Phase, Pushes, ServerClose,
+};
 use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
@@ -53,6 +55,7 @@ prop_compose! {
         Sample {
             group, client, request, url, connection,
             phase: if warmup { Phase::Warmup } else { Phase::Measure },
+            cause: if warmup { Cause::Push } else { Cause::Hint },
             intended_ns, sent_ns, first_byte_ns, done_ns, status, version,
             request_header_raw_bytes: headers[0],
             request_header_wire_bytes: headers[1],
@@ -85,7 +88,11 @@ prop_compose! {
             alpn: texts[0].clone(), tls_version: texts[1].clone(),
             cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
             resumed, early_data, early_requests,
-            pushed: Pushes { whole, broken, refused, body_bytes },
+            pushed: Pushes {
+                whole, broken, refused, body_bytes,
+                used: whole / 2, late: refused / 2, wasted_bytes: body_bytes / 2,
+            },
+            hinted: Hints { used: whole, late: broken, unused: refused },
             migrated: moved.map(|(at_ns, answered_ns)| MigrationTimes { at_ns, answered_ns }),
             sent_bytes, received_bytes, outcome,
         }
@@ -279,6 +286,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         url: u32::try_from(request % 2).unwrap(),
         connection: Some(0),
         phase: Phase::Measure,
+        cause: Cause::Due,
         intended_ns: request * 10,
         sent_ns: Some(request * 10 + 1),
         first_byte_ns: Some(request * 10 + 2),

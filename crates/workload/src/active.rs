@@ -5,13 +5,13 @@ use std::sync::Arc;
 use model::Workload;
 use model::options::Options;
 use model::player::PlayerEvent;
-use model::sample::Phase;
+use model::sample::{Cause, Phase};
 
 use crate::closed::{ClosedPlan, ClosedSource};
 use crate::open::{OpenPlan, OpenSource};
 use crate::page::{PageLoader, PageTree};
 use crate::player::{Video, VideoPlayer};
-use crate::source::{Beginning, Connections, Due, NeverSent, RequestSource, Seeds};
+use crate::source::{Beginning, Connections, Due, NeverSent, Offer, RequestSource, Seeds};
 
 /// Any workload, with all that its clients share: paths, page, script. Cheap to begin many times.
 #[derive(Clone, Debug)]
@@ -97,6 +97,8 @@ impl RequestSource for ActiveWorkload {
     forward!(fn expected_body_bytes(self: &Self, url: u32) -> Option<u64>);
     forward!(fn handle_time(self: &mut Self, now: u64));
     forward!(fn handle_body(self: &mut Self, url: u32, received_bytes: u64, now: u64));
+    forward!(fn handle_offer(self: &mut Self, path: &str, cause: Cause, now: u64) -> Offer);
+    forward!(fn cause(self: &Self, url: u32) -> Cause);
     forward!(fn waiting(self: &Self, target: usize) -> usize);
     forward!(fn has_queue(self: &Self) -> bool);
     forward!(fn is_paced(self: &Self) -> bool);

@@ -382,6 +382,7 @@ mod tests {
         };
         use ResourceKind::{Css, Font, Html, Image, Js};
         Page {
+            delivery: Default::default(),
             name: "p".into(),
             title: "A \"page\" & <more>".into(),
             resources: vec![

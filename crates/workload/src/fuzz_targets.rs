@@ -4,6 +4,7 @@
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::line_pattern::LinePattern;
+use crate::links;
 use model::formats::{timing_script, url_list};
 use model::url_pattern::Pattern;
 
@@ -17,6 +18,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("url_pattern", url_pattern),
     ("client_output", client_output),
     ("access_log", access_log),
+    ("links", links),
 ];
 
 /// A list of URLs.
@@ -99,6 +101,14 @@ pub fn access_log(data: &[u8]) {
     }
 }
 
+/// The values of `link` in a response.
+pub fn links(data: &[u8]) {
+    for target in links::preloads(data) {
+        assert!(!target.contains('>'));
+        assert!(links::path_at(target, "http", "a").is_none_or(|path| path.starts_with('/')), "{target}");
+    }
+}
+
 fn read_log(format: &LogFormat, log: &[u8]) {
     const MOST_LINES: usize = 8;
     let mut reader = LogReader::new(format, MOST_LINES);
@@ -140,6 +150,7 @@ mod tests {
         b"h123 sums 1000 6 99 0 0 0 0 0\nh123 latency 3 4\nh123 latency 500 2\nh123 report_cpu 7\n",
         include_str!("formats/clients/recorded/curl.txt").as_bytes(),
         include_str!("formats/clients/recorded/siege.txt").as_bytes(),
+        b"</a.css>; rel=preload; as=style, <http://a/b?c#d>;x=\"\\\"\";rel=\"a preload\"",
     ];
     const PIECES: &[&[u8]] = &[
         b"{random:",

@@ -30,6 +30,7 @@ mod closed;
 pub mod content;
 pub mod formats;
 pub mod fuzz_targets;
+pub mod links;
 mod open;
 pub mod pacer;
 mod page;
@@ -38,4 +39,4 @@ mod source;
 pub mod urls;
 
 pub use active::{ActiveWorkload, SharedWorkload};
-pub use source::{Beginning, Connections, Due, NeverSent, RequestSource, Seeds};
+pub use source::{Beginning, Connections, Due, NeverSent, Offer, RequestSource, Seeds};

@@ -1,11 +1,13 @@
-//! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived.
+//! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived, uses what
+//! the server pushes, and requests what the server hints at.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use model::Page;
+use model::sample::Cause;
 
-use crate::source::{Connections, Due, RequestSource};
+use crate::source::{Connections, Due, Offer, RequestSource};
 
 /// A page that clients load.
 #[derive(Debug)]
@@ -13,13 +15,16 @@ pub struct PageTree {
     page: Page,
     /// The children of each resource, in the order of their references.
     children: Vec<Vec<usize>>,
+    /// The number of each path.
+    paths: HashMap<String, u32>,
 }
 
 impl PageTree {
     /// The tree of a page's references.
     pub(crate) fn new(page: &Page) -> Self {
         let children = (0..page.resources.len()).map(|parent| page.children(parent).collect()).collect();
-        PageTree { page: page.clone(), children }
+        let paths = page.resources.iter().map(|resource| resource.path.clone()).zip(0..).collect();
+        PageTree { page: page.clone(), children, paths }
     }
 }
 
@@ -29,7 +34,9 @@ pub struct PageLoader {
     tree: Arc<PageTree>,
     /// How many children of each resource have been referenced.
     named: Vec<usize>,
-    /// Referenced, not requested yet.
+    /// Why each resource was requested, or is due; `None` before.
+    causes: Vec<Option<Cause>>,
+    /// Due, not requested yet.
     queue: VecDeque<Due>,
     /// Requested, not ended yet.
     in_flight: usize,
@@ -40,7 +47,11 @@ impl PageLoader {
     pub(crate) fn new(tree: Arc<PageTree>, now: u64) -> Self {
         let named = vec![0; tree.children.len()];
         let queue = VecDeque::from([Due { url: 0, intended_ns: now }]);
-        PageLoader { tree, named, queue, in_flight: 0 }
+        let mut causes = vec![None; tree.children.len()];
+        if let Some(document) = causes.first_mut() {
+            *document = Some(Cause::Due);
+        }
+        PageLoader { tree, named, causes, queue, in_flight: 0 }
     }
 }
 
@@ -71,9 +82,35 @@ impl RequestSource for PageLoader {
                 break;
             }
             self.named[parent] += 1;
-            #[expect(clippy::cast_possible_truncation, reason = "a page has far fewer resources")]
-            self.queue.push_back(Due { url: child as u32, intended_ns: now });
+            if self.causes[child].is_none() {
+                self.causes[child] = Some(Cause::Due);
+                #[expect(clippy::cast_possible_truncation, reason = "a page has far fewer resources")]
+                self.queue.push_back(Due { url: child as u32, intended_ns: now });
+            }
         }
+    }
+
+    /// A promise saves a request that is due and not sent yet.
+    fn handle_offer(&mut self, path: &str, cause: Cause, now: u64) -> Offer {
+        let Some(&url) = self.tree.paths.get(path) else { return Offer::Unneeded };
+        let due = Due { url, intended_ns: now };
+        let waits_at = self.queue.iter().position(|due| due.url == url);
+        let is_new = self.causes[url as usize].is_none();
+        if !is_new && (cause != Cause::Push || waits_at.is_none()) {
+            return Offer::Late;
+        }
+        self.causes[url as usize] = Some(cause);
+        if cause == Cause::Push {
+            waits_at.map(|place| self.queue.remove(place));
+            self.in_flight += 1;
+        } else {
+            self.queue.push_back(due);
+        }
+        Offer::Taken(due)
+    }
+
+    fn cause(&self, url: u32) -> Cause {
+        self.causes.get(url as usize).copied().flatten().unwrap_or_default()
     }
 
     fn handle_done(&mut self, _is_ok: bool, _now: u64) {
@@ -149,5 +186,51 @@ mod tests {
         loader.poll_request(0, 0);
         loader.handle_done(true, 0);
         assert!(loader.is_finished(0));
+    }
+
+    #[test]
+    fn a_promised_resource_is_not_requested() {
+        let mut loader = loader();
+        loader.poll_request(0, 0);
+        assert_eq!(
+            loader.handle_offer("/a.css", Cause::Push, 8),
+            Offer::Taken(Due { url: 1, intended_ns: 8 })
+        );
+        assert_eq!(loader.handle_offer("/a.css", Cause::Push, 8), Offer::Late, "promised twice");
+        assert_eq!(loader.handle_offer("/x.css", Cause::Push, 8), Offer::Unneeded);
+        loader.handle_body(0, 4000, 9);
+        assert_eq!(loader.handle_offer("/", Cause::Push, 9), Offer::Late);
+        // `/b.js` is due; the promise comes before its request.
+        assert_eq!(loader.waiting(0), 1);
+        assert_eq!(
+            loader.handle_offer("/b.js", Cause::Push, 9),
+            Offer::Taken(Due { url: 2, intended_ns: 9 })
+        );
+        assert_eq!(loader.poll_request(0, 9), None);
+        assert_eq!([0, 1, 2].map(|url| loader.cause(url)), [Cause::Due, Cause::Push, Cause::Push]);
+        loader.handle_body(1, 1000, 10);
+        assert_eq!(loader.poll_request(0, 10), Some(Due { url: 3, intended_ns: 10 }));
+        for _ in 0..4 {
+            assert!(!loader.is_finished(0));
+            loader.handle_done(true, 0);
+        }
+        assert!(loader.is_finished(0));
+    }
+
+    #[test]
+    fn a_hinted_resource_is_requested_once() {
+        let mut loader = loader();
+        loader.poll_request(0, 0);
+        let font = Due { url: 3, intended_ns: 8 };
+        assert_eq!(loader.handle_offer("/c.woff2", Cause::Hint, 8), Offer::Taken(font));
+        assert_eq!(loader.handle_offer("/c.woff2", Cause::Hint, 8), Offer::Late, "hinted twice");
+        assert_eq!(loader.handle_offer("/x.woff2", Cause::Hint, 8), Offer::Unneeded);
+        assert_eq!(loader.poll_request(0, 8), Some(font));
+        loader.handle_body(0, 4000, 9);
+        assert_eq!(loader.handle_offer("/b.js", Cause::Hint, 9), Offer::Late, "it is due already");
+        assert!(loader.poll_request(0, 9).is_some() && loader.poll_request(0, 9).is_some());
+        loader.handle_body(1, 1000, 10);
+        assert_eq!(loader.poll_request(0, 10), None);
+        assert_eq!((loader.cause(3), loader.cause(2)), (Cause::Hint, Cause::Due));
     }
 }

@@ -1,7 +1,7 @@
 //! The contract between a workload and the worker that sends its requests.
 
 use model::player::PlayerEvent;
-use model::sample::Phase;
+use model::sample::{Cause, Phase};
 use model::shuffle::SplitMix64;
 
 /// A request that is due.
@@ -11,6 +11,18 @@ pub struct Due {
     pub url: u32,
     /// When the workload wanted it sent, in nanoseconds since the run's start.
     pub intended_ns: u64,
+}
+
+/// What a workload makes of a resource that the server offers by a promise or a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It needs it and has not requested it. A promised response is that of this request; a hinted one is due
+    /// now ([`RequestSource::poll_request`]).
+    Taken(Due),
+    /// It has requested it, or was offered it before.
+    Late,
+    /// It does not need it.
+    Unneeded,
 }
 
 /// Requests that were due and never sent.
@@ -132,6 +144,16 @@ pub trait RequestSource {
 
     /// Queues what is due by `now`.
     fn handle_time(&mut self, _now: u64) {}
+
+    /// The server promises the resource at `path` ([`Cause::Push`]) or hints at it ([`Cause::Hint`]).
+    fn handle_offer(&mut self, _path: &str, _cause: Cause, _now: u64) -> Offer {
+        Offer::Unneeded
+    }
+
+    /// Why the request for `url` began.
+    fn cause(&self, _url: u32) -> Cause {
+        Cause::Due
+    }
 
     /// `received_bytes` of the body of `url` have arrived so far.
     fn handle_body(&mut self, _url: u32, _received_bytes: u64, _now: u64) {}

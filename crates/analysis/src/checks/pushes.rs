@@ -8,14 +8,14 @@ use super::{Check, Context, Finding, Table, check, counted, percent_beside};
 use crate::run::{GroupFacts, RunSummary};
 
 pub(super) const CHECK: Check = Check {
-    measures: "bodies that the server pushed and nobody used, as a share of the requested ones' bytes. \
-               h123's client requests every resource, so it uses no pushed response; it refuses more than \
-               100 at once",
+    measures: "bodies that the server pushed and nobody used, as a share of all others' bytes. A page load \
+               uses what is pushed before it is requested, and cancels promises that come too late; loops use \
+               nothing. The client refuses more than 100 at once",
     passes: "margin",
     caveat: "more",
     why: "Pushed bytes that nobody uses take the network's time from the requested ones: the cell looks slow \
           although all requests succeed.",
-    remedy: "Switch push off (`push = false` in `[hold]`), or let the server push nothing that the page requests.",
+    remedy: "Let the server push nothing but resources of the page, or switch push off (`push = false` in `[hold]`).",
     reads: &[Table::Connections],
     ..check("pushes", judge)
 };
@@ -23,30 +23,27 @@ pub(super) const CHECK: Check = Check {
 /// Judged if the server promised a response.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let pushed: Pushes =
-        context.own.ok().flat_map(|run| &run.groups).fold(Pushes::default(), |sum, facts| {
-            let own = facts.pushed;
-            Pushes {
-                whole: sum.whole + own.whole,
-                broken: sum.broken + own.broken,
-                refused: sum.refused + own.refused,
-                body_bytes: sum.body_bytes + own.body_bytes,
-            }
+        context.own.ok().flat_map(|run| &run.groups).fold(Pushes::default(), |mut sum, facts| {
+            sum += facts.pushed;
+            sum
         });
-    if pushed.whole + pushed.broken + pushed.refused == 0 {
+    if pushed.whole + pushed.broken + pushed.refused + pushed.late == 0 {
         return None;
     }
     let share = |run: &RunSummary| {
         let sum = |of: fn(&GroupFacts) -> u64| number::float(run.groups.iter().map(of).sum());
-        let (pushed, requested) = (sum(|facts| facts.pushed.body_bytes), sum(|facts| facts.body_bytes));
+        let (pushed, requested) = (sum(|facts| facts.pushed.wasted_bytes), sum(|facts| facts.body_bytes));
         (requested > 0.0).then(|| pushed / requested)
     };
     let margin = context.plan.margin_share;
     let share = context.own.median(share)?;
     let measured = format!(
-        "0 used, {} unused ({}, {} of the requested bytes), {} incomplete, {} refused",
-        counted(pushed.whole.into(), "response"),
-        format_bytes(number::float(pushed.body_bytes)),
+        "{} used, {} unused ({}, {} of the requested bytes), {} too late, {} incomplete, {} refused",
+        pushed.used,
+        counted(pushed.whole.saturating_sub(pushed.used).into(), "response"),
+        format_bytes(number::float(pushed.wasted_bytes)),
         percent_beside(share, &[margin]),
+        pushed.late,
         pushed.broken,
         pushed.refused
     );
@@ -61,11 +58,19 @@ mod tests {
 
     use crate::fixtures::{Bench, caveats, passes, silent};
 
-    /// A page of 17 kB and this many pushed bytes in each run.
-    fn with(body_bytes: u64) -> Bench {
+    /// A page of 17 kB and this many wasted bytes in each run.
+    fn with(wasted_bytes: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
         for record in &mut bench.records {
-            record.connections[0].pushed = Pushes { whole: 2, broken: 1, refused: 3, body_bytes };
+            record.connections[0].pushed = Pushes {
+                whole: 3,
+                used: 1,
+                broken: 1,
+                refused: 3,
+                late: 2,
+                body_bytes: 2 * wasted_bytes,
+                wasted_bytes,
+            };
         }
         bench
     }
@@ -82,8 +87,7 @@ mod tests {
         caveats(&bench, &["pushes"]);
         let summary = bench.summary();
         let found = summary.cells[0].validity.iter().find(|check| check.check == "pushes").unwrap();
-        let expected =
-            "0 used, 10 responses unused (65 kB, 76.5% of the requested bytes), 5 incomplete, 15 refused";
+        let expected = "5 used, 10 responses unused (65 kB, 76.5% of the requested bytes), 10 too late, 5 incomplete, 15 refused";
         assert_eq!(found.measured, expected);
     }
 }

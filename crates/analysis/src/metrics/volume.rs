@@ -2,6 +2,7 @@
 
 use model::number::{self, float};
 use model::record::LinkReport;
+use model::sample::{Hints, Pushes};
 
 use super::{ANY, Better, Metric, PAGE, RunValue, Table, View, bytes, count};
 use crate::view::Totals;
@@ -50,6 +51,20 @@ pub(super) const METRICS: &[Metric] = &[
             Some(float(view.totals.all.response_body_bytes))
         })
     },
+    offered("pushes_used", "Pushes used", |view| pushes(view, |pushed| pushed.used.into())),
+    offered("pushes_unused", "Pushes unused", |view| {
+        pushes(view, |pushed| pushed.whole.saturating_sub(pushed.used).into())
+    }),
+    offered("pushes_late", "Pushes too late", |view| pushes(view, |pushed| pushed.late.into())),
+    Metric {
+        unit: "B",
+        ..offered("pushed_wasted_bytes", "Pushed bytes that nobody used", |view| {
+            pushes(view, |pushed| pushed.wasted_bytes)
+        })
+    },
+    offered("hints_used", "Hints used", |view| hints(view, |hinted| hinted.used)),
+    offered("hints_unused", "Hints unused", |view| hints(view, |hinted| hinted.unused)),
+    offered("hints_late", "Hints too late", |view| hints(view, |hinted| hinted.late)),
     entered("wire_bytes_up", "Bytes on the wire, up", "B", |view| sum(view, |link| link.up.bytes_in)),
     entered("wire_bytes_down", "Bytes on the wire, down", "B", |view| sum(view, |link| link.down.bytes_in)),
     entered("packets_up", "Packets on the wire, up", "1", |view| sum(view, |link| link.up.packets_in)),
@@ -59,6 +74,23 @@ pub(super) const METRICS: &[Metric] = &[
 pub(super) fn succeeded(view: &View<'_>) -> u64 {
     let reported: u64 = view.external().map(|report| report.requests_ok).sum();
     view.totals.requests_ok + reported
+}
+
+/// What a client of a page makes of the resources that a server offers. No value without an offer.
+const fn offered(name: &'static str, title: &'static str, value: RunValue) -> Metric {
+    Metric { reads: &[Table::Connections], ..count(name, title, PAGE, value) }
+}
+
+fn pushes(view: &View<'_>, of: fn(Pushes) -> u64) -> Option<f64> {
+    let mut sum = Pushes::default();
+    view.connections().for_each(|row| sum += row.pushed);
+    (sum != Pushes::default()).then(|| float(of(sum)))
+}
+
+fn hints(view: &View<'_>, of: fn(Hints) -> u32) -> Option<f64> {
+    let mut sum = Hints::default();
+    view.connections().for_each(|row| sum += row.hinted);
+    (sum != Hints::default()).then(|| of(sum).into())
 }
 
 /// Jain's index of the goodput of clients: 1 where all are equal, 1/n where one of n has all (Jain, Chiu and

@@ -109,6 +109,7 @@ const fn failure(kind: FailureKind, requests: u64) -> FailureCount {
 fn sample(request: u64, row: Row, usage: ProcessUsage, group: u16) -> Sample {
     let sent_ns = usage.started_ns.saturating_add(row.start_ns);
     Sample {
+        cause: Default::default(),
         group,
         client: 0,
         request,

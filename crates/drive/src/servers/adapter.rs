@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use model::delivery::DeliveryMeans;
 use model::named::unknown;
 use model::pins::KeyExchange;
 use model::reader::{Key, Table, TableKeys};
 use model::record::Sending;
-use model::{InputError, Pins, ServerFacts, Tunable, Variant, keys, tunable, units};
+use model::{InputError, Page, Pins, ServerFacts, Tunable, Variant, keys, tunable, units};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
@@ -54,6 +55,8 @@ const SERVER_VARIANT_KEYS: &[Key] = keys! {
         "Its port, 1 to 65 535, distinct within TCP and within QUIC. If the port is in use, h123 chooses another.";
     "key_exchange", "list of texts", "all", r#"["secp256r1"]"#,
         "The supported key exchanges: `x25519`, `secp256r1`, `secp384r1`. A study that pins another one finds the variant unsupported.";
+    "delivers", "list of texts", "none", r#"["push", "early_hints"]"#,
+        "How its template can deliver pages beyond answering requests: `push`, `early_hints`, `document_delay`. A workload that uses another way finds the variant unsupported.";
     "sends", "table", "unknown", r#"{ pacing = "no" }"#,
         "How it sends, for the checks `transports_match` and `records_match`; see below.";
 };
@@ -134,6 +137,8 @@ pub struct AdapterVariant {
     pub requirements: Requirements,
     /// The supported key exchanges; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
+    /// How it can deliver pages beyond answering requests.
+    pub(crate) delivers: Vec<DeliveryMeans>,
     /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
     pub(crate) sends: [Option<String>; 5],
 }
@@ -176,9 +181,18 @@ impl Adapter {
         files.read(ADAPTER_FILE, "the server", SERVER_KEYS, |root| read(name, &files, root))
     }
 
-    /// Why a variant does not support the pins, if it does not.
-    pub fn refuses(&self, variant: Variant, pins: &Pins) -> Option<String> {
-        let known = &self.variant(variant)?.key_exchanges;
+    /// Why a variant does not support the pins or the delivery of a page, if it does not.
+    pub fn refuses(&self, variant: Variant, pins: &Pins, pages: &[Page]) -> Option<String> {
+        let entry = self.variant(variant)?;
+        for means in pages.iter().flat_map(|page| page.delivery.means()) {
+            if let Some(reason) = means.refuses(variant) {
+                return Some(reason);
+            }
+            if !entry.delivers.contains(&means) {
+                return Some(format!("{} never {} over {variant}", self.name, means.describe()));
+            }
+        }
+        let known = &entry.key_exchanges;
         (!known.is_empty() && !known.contains(&pins.key_exchange)).then(|| {
             let known: Vec<&str> = known.iter().map(|exchange| exchange.name()).collect();
             let (asked, known) = (pins.key_exchange.name(), known.join(", "));
@@ -277,6 +291,7 @@ fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputEr
             port: port.value,
             requirements,
             key_exchanges: read_names(table, "key_exchange")?.unwrap_or_default(),
+            delivers: read_names(table, "delivers")?.unwrap_or_default(),
             sends: read_sends(table)?,
         })
     })
@@ -321,10 +336,10 @@ template = "x.jinja"
     fn a_key_exchange_that_the_server_lacks_is_named() {
         let only = "port = 8080, key_exchange = [\"secp256r1\"]";
         let adapter = parse(&GOOD.replace("port = 8080", only), "").unwrap();
-        let reason = adapter.refuses(Variant::H1, &Pins::default()).unwrap();
+        let reason = adapter.refuses(Variant::H1, &Pins::default(), &[]).unwrap();
         assert_eq!(reason, "x supports h1 only with the key exchange secp256r1; the study pins x25519");
         let pins = Pins { key_exchange: KeyExchange::Secp256r1, ..Pins::default() };
-        assert_eq!(adapter.refuses(Variant::H1, &pins), None);
+        assert_eq!(adapter.refuses(Variant::H1, &pins, &[]), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct StartSpec<'a> {
     pub set: &'a Settings,
     /// The server behind it, for a proxy.
     pub back: Option<&'a Target>,
-    /// Pages, for servers that serve from memory.
+    /// Pages and how they are delivered; servers that serve from memory have no other content.
     pub pages: &'a [Page],
     /// A folder with the pages' files ([`crate::write_content`]), for servers that serve files.
     pub content: &'a Path,
@@ -113,7 +113,7 @@ impl Adapter {
             if let Support::Unsupported(reason) = info.support(*variant) {
                 return Err(Outcome::Unsupported(reason));
             }
-            if let Some(reason) = self.refuses(*variant, spec.pins) {
+            if let Some(reason) = self.refuses(*variant, spec.pins, spec.pages) {
                 return Err(Outcome::Unsupported(reason));
             }
         }

@@ -9,7 +9,7 @@ use model::sample::{Failure, FailureKind, ServerClose};
 
 use super::{Limits, protocol};
 use crate::contract::{ContentFields, HeaderBytes};
-use crate::field::{NOT_TOKEN, name_faults, parse_length};
+use crate::field::{EARLY_HINTS, NOT_TOKEN, join_links, name_faults, parse_length};
 
 /// The parts of a head that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +163,20 @@ impl ResponseHead {
             None => Framing::UntilClose,
         }
     }
+}
+
+/// The values of `link` in a head of 103 (RFC 8297) at the start of `bytes`; empty in other heads.
+pub fn links(head: &ResponseHead, bytes: &[u8]) -> Vec<u8> {
+    let mut links = Vec::new();
+    if head.status == EARLY_HINTS {
+        let lines = bytes[..head.length.min(bytes.len())].split(|byte| *byte == b'\n').skip(1);
+        for (name, value) in lines.filter_map(|line| split_field(line.trim_ascii_end()).ok()) {
+            if name.eq_ignore_ascii_case(b"link") {
+                join_links(&mut links, value);
+            }
+        }
+    }
+    links
 }
 
 /// How the end of a body is found (RFC 9112, section 6.3).

@@ -125,13 +125,13 @@ impl Http1 {
         }
         if self.partial.is_empty() {
             if let Some(head) = self.known.find(bytes) {
-                self.take_head(&head, sink)?;
+                self.take_head(&head, bytes, sink)?;
                 return Ok(head.length);
             }
             return match head::parse(bytes, &self.limits)? {
                 Parsed::Whole(head) => {
                     self.known.remember(&bytes[..head.length], head);
-                    self.take_head(&head, sink)?;
+                    self.take_head(&head, bytes, sink)?;
                     Ok(head.length)
                 }
                 Parsed::Partial => {
@@ -158,16 +158,17 @@ impl Http1 {
         self.partial.truncate(length);
         let partial = std::mem::take(&mut self.partial);
         let parsed = head::parse(&partial, &self.limits)?;
-        self.partial = partial;
-        self.partial.clear();
         match parsed {
-            Parsed::Whole(head) => self.take_head(&head, sink)?,
+            Parsed::Whole(head) => self.take_head(&head, &partial, sink)?,
             Parsed::Partial => return Err(protocol("the response's head has no end")),
         }
+        self.partial = partial;
+        self.partial.clear();
         Ok(length - before)
     }
 
-    fn take_head(&mut self, head: &ResponseHead, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    /// Acts on a head, which is at the start of `bytes`.
+    fn take_head(&mut self, head: &ResponseHead, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), Failure> {
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
         let id = exchange.id;
         if head.status == 101 {
@@ -181,7 +182,8 @@ impl Http1 {
                     format!("more than {} informational (1xx) responses", self.limits.informational),
                 ));
             }
-            sink(Event::Informational { request: id, status: head.status });
+            let links = head::links(head, bytes);
+            sink(Event::Informational { request: id, status: head.status, links: &links });
             return Ok(());
         }
         let framing = head.framing(exchange.is_head);

@@ -138,16 +138,16 @@ impl Http2 {
             return Err(wrong_size("RST_STREAM", payload.len(), "4"));
         };
         let code = ErrorCode(u32::from_be_bytes(bytes));
-        self.pushes.finish(header.stream, false, sink);
-        let Some(stream) = self.streams.remove(header.stream) else { return Ok(()) };
-        if stream.phase != Phase::Answered {
+        let failure = || {
             let again = match code {
                 ErrorCode::REFUSED_STREAM => " and did not process the request, which may be sent again",
                 _ => "",
             };
-            let reason = format!("the server reset the stream with {code}{again}");
-            let failure = Failure::new(FailureKind::Reset, reason);
-            sink(Event::Failed { request: stream.request, failure });
+            Failure::new(FailureKind::Reset, format!("the server reset the stream with {code}{again}"))
+        };
+        self.pushes.finish(header.stream, Some(failure()), sink);
+        if let Some(stream) = self.streams.remove(header.stream).filter(|s| s.phase != Phase::Answered) {
+            sink(Event::Failed { request: stream.request, failure: failure() });
         }
         Ok(())
     }

@@ -185,7 +185,7 @@ impl Http2 {
         self.life = Life::Closed;
         self.sending.clear();
         self.block = None;
-        self.pushes.finish_all(sink);
+        self.pushes.finish_all(&outcome, sink);
         let streams = self.streams.take_where(|_| true);
         if let Outcome::Failed(failure) = &outcome {
             for stream in streams.iter().filter(|stream| stream.phase != Phase::Answered) {
@@ -199,7 +199,7 @@ impl Http2 {
 
     /// Closes the connection in order when no request is in flight.
     fn end_when_done(&mut self, sink: &mut Sink<'_>) {
-        if self.life == Life::Closed || self.streams.open() > 0 {
+        if self.life == Life::Closed || self.awaits_responses() {
             return;
         }
         match &self.goaway {
@@ -211,6 +211,11 @@ impl Http2 {
             None if self.life == Life::Closing => self.end(Outcome::Ok, sink),
             None => {}
         }
+    }
+
+    /// Whether responses are due: to requests, or pushed ones that the driver has taken.
+    fn awaits_responses(&self) -> bool {
+        self.streams.open() > 0 || self.pushes.has_taken()
     }
 
     /// Closes a stream because of `error`: resets it and fails its request.
@@ -251,7 +256,7 @@ impl Http2 {
     /// Closes without output after `close` or GOAWAY if the last request was cancelled.
     fn close_when_idle(&mut self) {
         let leaving = self.life == Life::Closing || self.goaway.is_some();
-        if leaving && self.streams.open() == 0 {
+        if leaving && !self.awaits_responses() {
             self.life = Life::Closed;
         }
     }
@@ -302,7 +307,7 @@ impl Protocol for Http2 {
         if self.life == Life::Closed && self.said_closed {
             return;
         }
-        if self.streams.open() == 0 {
+        if !self.awaits_responses() {
             return match &self.goaway {
                 Some(_) => self.end_when_done(sink),
                 None => self.end(Outcome::Ok, sink),
@@ -330,10 +335,13 @@ impl Protocol for Http2 {
     }
 
     fn cancel(&mut self, id: RequestId) {
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.request == id) else { return };
-        let stream = stream.id;
-        self.streams.remove(stream);
-        self.reset(stream, ErrorCode::CANCEL);
+        let own = self.streams.iter_mut().find(|stream| stream.request == id).map(|stream| stream.id);
+        if let Some(stream) = own {
+            self.streams.remove(stream);
+            self.reset(stream, ErrorCode::CANCEL);
+        } else if let Some(stream) = self.pushes.cancel(id) {
+            frame::write_reset(stream, ErrorCode::CANCEL, self.output.frames());
+        }
         self.close_when_idle();
     }
 

@@ -1,7 +1,9 @@
-//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and
-//! discarded.
+//! Server push (RFC 9113, sections 6.6 and 8.4): the driver decides for each promise whether the response is
+//! taken, discarded or refused.
 
 use bytes::Bytes;
+use model::Outcome;
+use model::sample::{Failure, FailureKind};
 
 use super::Http2;
 use super::error::{ConnectionError, Result, StreamError};
@@ -10,7 +12,7 @@ use super::frame::{ErrorCode, Frame};
 use super::hpack::Field;
 use super::response::split_padded;
 use super::stream::{Section, Stream};
-use crate::contract::{Event, Pushed, Sink};
+use crate::contract::{Event, Fate, Promise, Pushed, RequestId, Sink};
 use crate::field::{FieldSection, Meaning};
 
 /// The pushed streams.
@@ -25,21 +27,25 @@ pub(super) struct Pushes {
 
 #[derive(Debug)]
 struct PushedStream {
-    /// Its `request` is the one whose response promised it.
+    /// Its `request` is the one whose response promised it, or the driver's if it is taken.
     stream: Stream,
+    /// Whether the driver has taken it ([`Fate::Take`]).
+    is_taken: bool,
     status: Option<u16>,
     body_bytes: u64,
 }
 
 impl PushedStream {
-    fn report(&self, is_whole: bool) -> Event<'static> {
-        Event::Pushed(Pushed {
-            request: self.stream.request,
-            status: self.status,
-            body_bytes: self.body_bytes,
-            is_whole,
-            is_refused: false,
-        })
+    fn report(&self, failure: Option<Failure>) -> Event<'static> {
+        let request = self.stream.request;
+        match failure {
+            None if self.is_taken => Event::End { request },
+            Some(failure) if self.is_taken => Event::Failed { request, failure },
+            failure => {
+                let (status, body_bytes, is_whole) = (self.status, self.body_bytes, failure.is_none());
+                Event::Pushed(Pushed { request, status, body_bytes, is_whole, is_refused: false })
+            }
+        }
     }
 }
 
@@ -59,37 +65,58 @@ impl Pushes {
         id <= self.highest_reset
     }
 
+    /// Whether the driver waits for a pushed response.
+    pub(super) fn has_taken(&self) -> bool {
+        self.streams.iter().any(|pushed| pushed.is_taken)
+    }
+
     /// Takes a piece of a body.
-    pub(super) fn take_body(&mut self, id: u32, bytes: usize) {
-        if let Some(pushed) = self.streams.iter_mut().find(|pushed| pushed.stream.id == id) {
-            pushed.body_bytes += bytes as u64;
+    pub(super) fn take_body(&mut self, id: u32, bytes: &[u8], sink: &mut Sink<'_>) {
+        let Some(pushed) = self.streams.iter_mut().find(|pushed| pushed.stream.id == id) else { return };
+        pushed.body_bytes += bytes.len() as u64;
+        if pushed.is_taken && !bytes.is_empty() {
+            sink(Event::Data { request: pushed.stream.request, bytes });
         }
     }
 
-    /// A stream is over; what was received is reported.
-    pub(super) fn finish(&mut self, id: u32, is_whole: bool, sink: &mut Sink<'_>) {
+    /// A stream is over, complete without a failure; what was received is reported.
+    pub(super) fn finish(&mut self, id: u32, failure: Option<Failure>, sink: &mut Sink<'_>) {
         if let Some(at) = self.streams.iter().position(|pushed| pushed.stream.id == id) {
-            sink(self.streams.swap_remove(at).report(is_whole));
+            sink(self.streams.swap_remove(at).report(failure));
         }
     }
 
     /// The connection is over.
-    pub(super) fn finish_all(&mut self, sink: &mut Sink<'_>) {
-        self.streams.drain(..).for_each(|pushed| sink(pushed.report(false)));
+    pub(super) fn finish_all(&mut self, outcome: &Outcome, sink: &mut Sink<'_>) {
+        let closed = || Failure::new(FailureKind::Closed, "the connection was closed");
+        for pushed in self.streams.drain(..) {
+            sink(pushed.report(Some(outcome.failure().cloned().unwrap_or_else(closed))));
+        }
+    }
+
+    /// Forgets the stream of a response that the driver has taken and no longer needs; returns its identifier.
+    pub(super) fn cancel(&mut self, request: RequestId) -> Option<u32> {
+        let is_it = |pushed: &PushedStream| pushed.is_taken && pushed.stream.request == request;
+        let at = self.streams.iter().position(is_it)?;
+        let id = self.streams.swap_remove(at).stream.id;
+        self.highest_reset = self.highest_reset.max(id);
+        Some(id)
     }
 }
 
 /// A promised request during decoding.
 #[derive(Debug, Default)]
-struct Promise {
+struct Decoding {
     is_head: bool,
     is_safe: bool,
-    has_authority: bool,
+    scheme: Vec<u8>,
+    authority: Vec<u8>,
+    path: Vec<u8>,
     is_malformed: bool,
     list_bytes: usize,
 }
 
-impl Promise {
+impl Decoding {
     fn add(&mut self, field: &Field<'_>) {
         self.list_bytes += field.name.len() + field.value.len() + 32;
         match field.name {
@@ -97,8 +124,9 @@ impl Promise {
                 self.is_head = field.value == b"HEAD";
                 self.is_safe = self.is_head || field.value == b"GET";
             }
-            b":authority" => self.has_authority = !field.value.is_empty(),
-            b":scheme" | b":path" => {}
+            b":authority" => self.authority = field.value.to_vec(),
+            b":scheme" => self.scheme = field.value.to_vec(),
+            b":path" => self.path = field.value.to_vec(),
             _ => {
                 // A promised request has no content (RFC 9113, section 8.4).
                 self.is_malformed |= matches!(
@@ -148,7 +176,7 @@ impl Http2 {
         block: &[u8],
         sink: &mut Sink<'_>,
     ) -> Result {
-        let mut promise = Promise::default();
+        let mut promise = Decoding::default();
         self.decoder
             .decode(block, |field| promise.add(&field))
             .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
@@ -156,7 +184,7 @@ impl Http2 {
         if request.is_none() {
             self.check_forgotten(parent, "PUSH_PROMISE")?;
         }
-        let is_malformed = promise.is_malformed || !promise.is_safe || !promise.has_authority;
+        let is_malformed = promise.is_malformed || !promise.is_safe || promise.authority.is_empty();
         let is_full = self.pushes.streams.len() >= self.limits.pushes as usize
             || promise.list_bytes > self.limits.header_list_bytes as usize;
         let Some(request) = request.filter(|_| !is_malformed && !is_full) else {
@@ -172,11 +200,20 @@ impl Http2 {
             }
             return self.refuse_push(promised, code);
         };
-        self.pushes.streams.push(PushedStream {
-            stream: Stream::new(promised, request, promise.is_head, 0, Bytes::new()),
-            status: None,
-            body_bytes: 0,
-        });
+        let Decoding { ref scheme, ref authority, ref path, is_head, .. } = promise;
+        let mut fate = Fate::default();
+        // Nobody needs the head alone.
+        if !is_head {
+            sink(Event::Promised { promise: Promise { request, scheme, authority, path }, fate: &mut fate });
+        }
+        let (request, is_taken) = match fate {
+            Fate::Discard => (request, false),
+            Fate::Take(own) => (own, true),
+            Fate::Cancel => return self.refuse_push(promised, ErrorCode::CANCEL),
+            Fate::Refuse => return self.refuse_push(promised, ErrorCode::PROTOCOL_ERROR),
+        };
+        let stream = Stream::new(promised, request, is_head, 0, Bytes::new());
+        self.pushes.streams.push(PushedStream { stream, is_taken, status: None, body_bytes: 0 });
         Ok(())
     }
 
@@ -202,7 +239,12 @@ impl Http2 {
         };
         match pushed.stream.take_fields(fields, end_stream, wire, limit) {
             Err(error) => return self.fail_push(id, &error, sink),
-            Ok(Section::Head(head)) => pushed.status = Some(head.status),
+            Ok(Section::Head(head)) => {
+                pushed.status = Some(head.status);
+                if pushed.is_taken {
+                    sink(Event::Head { request: pushed.stream.request, head });
+                }
+            }
             Ok(Section::Informational(_)) if pushed.stream.informational > self.limits.informational => {
                 let error = StreamError::informational(self.limits.informational, "informational responses");
                 return self.fail_push(id, &error, sink);
@@ -216,7 +258,7 @@ impl Http2 {
     pub(super) fn finish_push(&mut self, id: u32, sink: &mut Sink<'_>) -> Result {
         match self.pushes.get_mut(id).map(|stream| stream.take_end()) {
             Some(Err(error)) => return self.fail_push(id, &error, sink),
-            Some(Ok(())) => self.pushes.finish(id, true, sink),
+            Some(Ok(())) => self.pushes.finish(id, None, sink),
             None => {}
         }
         Ok(())
@@ -224,7 +266,7 @@ impl Http2 {
 
     /// Ends one pushed stream because of `error`.
     pub(super) fn fail_push(&mut self, id: u32, error: &StreamError, sink: &mut Sink<'_>) -> Result {
-        self.pushes.finish(id, false, sink);
+        self.pushes.finish(id, Some(error.failure()), sink);
         self.refuse_push(id, error.code)
     }
 }

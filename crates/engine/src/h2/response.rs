@@ -141,7 +141,7 @@ impl Http2 {
                     let error = StreamError::informational(self.limits.informational, noun);
                     return self.fail_stream(id, &error, sink);
                 }
-                sink(Event::Informational { request, status });
+                sink(Event::Informational { request, status, links: &fields.links });
             }
             Ok(Section::Head(head)) => sink(Event::Head { request, head }),
             Ok(Section::Trailers) => {}
@@ -220,6 +220,9 @@ impl Http2 {
         let window = self.stream_window();
         let Some(stream) = self.stream_mut(header.stream) else {
             self.check_forgotten(header.stream, "DATA")?;
+            if header.stream.is_multiple_of(2) {
+                sink(Event::PushedInVain(header.length.into()));
+            }
             self.skip(header.length);
             return self.count_idle();
         };
@@ -290,7 +293,7 @@ impl Http2 {
         let (piece, rest) = bytes.split_at(taken);
         frame.left -= u32::try_from(taken).unwrap_or(frame.left);
         if frame.stream.is_multiple_of(2) {
-            self.pushes.take_body(frame.stream, piece.len());
+            self.pushes.take_body(frame.stream, piece, sink);
         } else if !piece.is_empty()
             && let Some(stream) = self.streams.get_mut(frame.stream)
         {

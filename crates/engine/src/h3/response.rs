@@ -226,7 +226,7 @@ impl Response {
                 let reason = format!("more than {INFORMATIONAL_LIMIT} informational (1xx) responses");
                 return Err(Fault::Stream(Violation::limit(reason)));
             }
-            sink(Event::Informational { request, status });
+            sink(Event::Informational { request, status, links: &parsed.links });
             return Ok(());
         }
         self.stage = Stage::Body;

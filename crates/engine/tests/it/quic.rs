@@ -221,7 +221,7 @@ fn informational_responses_and_trailers_pass() {
     run_until_finished(&mut run, 1);
     assert!(matches!(
         &run.client.seen[1..],
-        [(_, LoggedEvent::Informational(0, 103)), (_, LoggedEvent::Head(0, _)), (_, LoggedEvent::End(0))]
+        [(_, LoggedEvent::Informational(0, 103, _)), (_, LoggedEvent::Head(0, _)), (_, LoggedEvent::End(0))]
     ));
     assert_eq!(run.client.bodies[&0], b"abc");
 }

@@ -37,7 +37,7 @@ pub(crate) fn base() -> Instant {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LoggedEvent {
     Ready(Handshake),
-    Informational(RequestId, u16),
+    Informational(RequestId, u16, String),
     Head(RequestId, Head),
     End(RequestId),
     Failed(RequestId, Failure),
@@ -91,14 +91,21 @@ impl Browser {
                 now,
                 match event {
                     Event::Ready(handshake) => LoggedEvent::Ready(handshake),
-                    Event::Informational { request, status } => LoggedEvent::Informational(request, status),
+                    Event::Informational { request, status, links } => LoggedEvent::Informational(
+                        request,
+                        status,
+                        String::from_utf8_lossy(links).into_owned(),
+                    ),
                     Event::Head { request, head } => LoggedEvent::Head(request, head),
                     Event::Data { request, bytes } => {
                         return bodies.entry(request).or_default().extend_from_slice(bytes);
                     }
                     Event::End { request } => LoggedEvent::End(request),
                     Event::Failed { request, failure } => LoggedEvent::Failed(request, failure),
-                    other @ (Event::Pushed(_) | Event::Skipped { .. }) => panic!("{other:?} over HTTP/3"),
+                    other @ (Event::Pushed(_)
+                    | Event::Promised { .. }
+                    | Event::PushedInVain(_)
+                    | Event::Skipped { .. }) => panic!("{other:?} over HTTP/3"),
                     Event::Closed(outcome) => LoggedEvent::Closed(outcome),
                 },
             ));

@@ -1,7 +1,7 @@
 //! HTTP/1.1 and HTTP/2 over an ordered stream of bytes, against scripted peers and a real one.
 
 use bytes::Bytes;
-use engine::{Event, Head, Protocol, Pushed, Request, RequestId, VaryingField};
+use engine::{Event, Fate, Head, Promise, Protocol, Pushed, Request, RequestId, VaryingField};
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
 
@@ -14,13 +14,15 @@ mod real_h2;
 /// An event with its own memory; pieces of one body are joined, since their cuts are those of the input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LoggedEvent {
-    Informational(RequestId, u16),
+    Informational(RequestId, u16, String),
     Head(RequestId, Head),
     Data(RequestId, Vec<u8>),
     Skipped(RequestId, u64),
     End(RequestId),
     Failed(RequestId, FailureKind, String),
     Pushed(Pushed),
+    PushedInVain(u64),
+    Promised(RequestId, String),
     Closed(Outcome),
 }
 
@@ -32,7 +34,9 @@ impl Log {
     pub(crate) fn take(&mut self, event: Event<'_>) {
         let seen = match event {
             Event::Ready(_) => panic!("a protocol does not say Ready"),
-            Event::Informational { request, status } => LoggedEvent::Informational(request, status),
+            Event::Informational { request, status, links } => {
+                LoggedEvent::Informational(request, status, String::from_utf8_lossy(links).into_owned())
+            }
             Event::Head { request, head } => LoggedEvent::Head(request, head),
             Event::Data { request, bytes } => {
                 assert!(!bytes.is_empty(), "an empty piece");
@@ -47,6 +51,19 @@ impl Log {
             Event::End { request } => LoggedEvent::End(request),
             Event::Failed { request, failure } => LoggedEvent::Failed(request, failure.kind, failure.reason),
             Event::Pushed(pushed) => LoggedEvent::Pushed(pushed),
+            Event::PushedInVain(bytes) => LoggedEvent::PushedInVain(bytes),
+            Event::Promised { promise, fate } => {
+                // The path names what becomes of it.
+                *fate = match promise.path {
+                    b"/take" => Fate::Take(100),
+                    b"/cancel" => Fate::Cancel,
+                    b"/refuse" => Fate::Refuse,
+                    _ => return,
+                };
+                let Promise { request, scheme, authority, path } = promise;
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                LoggedEvent::Promised(request, text(scheme) + "://" + &text(authority) + &text(path))
+            }
             Event::Closed(outcome) => LoggedEvent::Closed(outcome),
         };
         self.0.push(seen);

@@ -12,7 +12,7 @@ use model::plan::ServerChain;
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
 use model::tunable::NO_SETTINGS;
-use model::{Cell, Variant};
+use model::{Cell, Page, Variant};
 
 use crate::study::server_time::TimedServer;
 use crate::study::{SERVER_NAME, Study, failed};
@@ -40,15 +40,17 @@ struct RunningChain<'n> {
 impl Study<'_> {
     /// Why the servers of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_servers(&self, cell: &Cell) -> Option<String> {
-        let of_server = |(server, variant): (&str, Variant)| {
+        let page = self.plan.workloads[cell.group.workload].workload.page();
+        let pages = page.map_or(&[][..], std::slice::from_ref);
+        let of_server = |(server, variant, pages): (&str, Variant, &[Page])| {
             let adapter = self.servers.get(server)?;
             if let Support::Unsupported(reason) = adapter.probe(&self.program).ok()?.support(variant) {
                 return Some(reason);
             }
-            adapter.refuses(variant, self.plan.pins_of(cell))
+            adapter.refuses(variant, self.plan.pins_of(cell), pages)
         };
-        let front = (cell.chain.server.as_str(), cell.group.variant);
-        let backs = cell.chain.backs.iter().map(|back| (back.server.as_str(), back.variant));
+        let front = (cell.chain.server.as_str(), cell.group.variant, pages);
+        let backs = cell.chain.backs.iter().map(|back| (back.server.as_str(), back.variant, &[][..]));
         std::iter::once(front).chain(backs).find_map(of_server)
     }
 
@@ -115,6 +117,7 @@ impl Study<'_> {
             variants: &variants.into_iter().collect::<Vec<_>>(),
             back: behind.last().map(|(target, _)| target),
             pins,
+            pages: &self.delivered(users),
             folder: &folder(FRONT),
             ..self.start_spec(&identity, seed)
         };
@@ -122,6 +125,19 @@ impl Study<'_> {
         let backs = behind.into_iter().rev().map(|(_, server)| server);
         let servers = std::iter::once(front).chain(backs).collect();
         Ok(RunningChain { chain: chain.clone(), servers })
+    }
+
+    /// The study's pages, delivered as the workloads of these cells want it.
+    fn delivered(&self, cells: &[&Cell]) -> Vec<Page> {
+        let mut pages = self.pages.clone();
+        for page in &mut pages {
+            let mut loaded =
+                cells.iter().filter_map(|cell| self.plan.workloads[cell.group.workload].workload.page());
+            if let Some(wanted) = loaded.find(|loaded| loaded.name == page.name) {
+                page.delivery = wanted.delivery.clone();
+            }
+        }
+        pages
     }
 
     /// The certificate of a server in a node.

@@ -33,6 +33,7 @@ mod nginx;
 mod other_tools;
 mod permissions;
 mod player;
+mod push;
 mod quick;
 mod real_server;
 mod schema;

@@ -4,6 +4,7 @@
 
 mod clients;
 mod hostile;
+mod offers;
 mod player;
 
 use std::net::SocketAddr;

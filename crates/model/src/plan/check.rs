@@ -188,6 +188,10 @@ fn check_workload(workload: &Workload) -> Checked {
                 _ => {}
             }
         }
+        let delivery = &page.delivery;
+        for resource in delivery.push.iter().chain(&delivery.early_hints) {
+            check_index("resource", *resource, page.resources.len())?;
+        }
     }
     if let Some(player) = workload.player()
         && (player.ladder_bits_per_s.is_empty() || player.segments == 0)

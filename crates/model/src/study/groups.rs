@@ -1,5 +1,6 @@
 //! `[[group]]`: client groups that run at the same time. Each is a level of the factor `group`.
 
+use super::clients::ClientsOf;
 use super::factors::{FactorKind, levels_of};
 use super::{Factor, Study, start};
 use crate::error::InputError;
@@ -241,9 +242,13 @@ impl Study {
 /// Checks that the groups of every run can run together.
 ///
 /// # Errors
-/// Ends wait for each other, servers have different pins, or an external client cannot do what its group
-/// wants.
-pub(super) fn check_together(study: &Study, cells: &[Cell]) -> Result<(), InputError> {
+/// Ends wait for each other, servers have different pins, one page has two deliveries, or an external client
+/// cannot do what its group wants.
+pub(super) fn check_together(
+    study: &Study,
+    cells: &[Cell],
+    workloads: &[ClientsOf],
+) -> Result<(), InputError> {
     for run in cells.chunk_by(|_, next| next.group.group > 0) {
         let groups: Vec<&ClientGroup> = run.iter().map(|cell| &cell.group).collect();
         for (entry, cell) in study.groups.iter().zip(run) {
@@ -258,6 +263,18 @@ pub(super) fn check_together(study: &Study, cells: &[Cell]) -> Result<(), InputE
                     "the servers of the groups `{}` and `{}` have a different `hold`, and the machine has one of each \
                      setting; write the same",
                     run[0].group.name, cell.group.name
+                )));
+            }
+            let page = |cell: &Cell| workloads[cell.group.workload].named.workload.page();
+            let is_other = |other: &&Cell| match (page(cell), page(other)) {
+                (Some(own), Some(page)) => own.name == page.name && own.delivery != page.delivery,
+                _ => false,
+            };
+            if let Some(other) = run.iter().find(is_other) {
+                return Err(entry.error(format!(
+                    "the groups `{}` and `{}` load one page with different `push`, `early_hints` or `document_delay`, and \
+                     a server has one of each; write the same",
+                    other.group.name, cell.group.name
                 )));
             }
             check_external(cell, run).map_err(|problem| match &entry.name {

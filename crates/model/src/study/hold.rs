@@ -34,7 +34,7 @@ pub(super) const HTTP2_KEYS: &[Key] = keys! {
     "connection_window", "size", "`\"15MiB\"`", r#""15MiB""#, "The window of the connection, 65 535 B to 2 147 483 647 B.";
     "header_table", "size", "`\"64KiB\"`", r#""4KiB""#, "HPACK's dynamic table, 0 B to 16 MiB.";
     "max_frame", "size", "`\"16KiB\"`", r#""64KiB""#, "The largest frame, 16 384 B to 16 777 215 B.";
-    "push", "boolean", "`false`", "true", "Whether a server may push; pushed responses are counted and discarded.";
+    "push", "boolean", "`false`", "true", "Whether a server may push. Page loads use pushed resources; other responses are counted and discarded. Clients of a workload with `push` always accept it.";
 };
 pub(super) const HTTP3_KEYS: &[Key] = keys! {
     "stream_window", "size", "`\"6MiB\"`", r#""256KiB""#, "The window of a stream, 1 B to 2 147 483 647 B.";
@@ -51,6 +51,7 @@ pub(super) struct Hold {
     pub(super) pins: Pins,
     tls_version: Option<Placed<TlsVersion>>,
     resumption: Option<Placed<bool>>,
+    push: Option<Placed<bool>>,
 }
 
 impl Hold {
@@ -78,10 +79,19 @@ impl Hold {
             cold.workload.kind().describe()
         )))
     }
+
+    /// Refuses a workload that pushes where the clients must not accept it.
+    pub(super) fn check_push(&self, workload: &str) -> Result<(), InputError> {
+        match self.push.as_ref().filter(|push| !push.value) {
+            None => Ok(()),
+            Some(push) => Err(push
+                .error(format!("`push` is false, but the workload `{workload}` pushes; remove one of them"))),
+        }
+    }
 }
 
 pub(super) fn read(root: &Table<'_>) -> Result<Hold, InputError> {
-    let hold = Hold { pins: Pins::default(), tls_version: None, resumption: None };
+    let hold = Hold { pins: Pins::default(), tls_version: None, resumption: None, push: None };
     match root.table("hold")? {
         Some(table) => read_onto(table, &hold),
         None => Ok(hold),
@@ -114,7 +124,9 @@ pub(super) fn read_onto(table: Table<'_>, base: &Hold) -> Result<Hold, InputErro
     set(&mut pins.resumption, hold.resumption.clone());
     set(&mut pins.http1_connections, table.integer("http1_connections", 1..=MOST_HTTP1_CONNECTIONS)?);
     if let Some(table) = table.table("http2")? {
-        read_http2(&table.with_keys(HTTP2_KEYS)?, &mut pins.http2)?;
+        let table = table.with_keys(HTTP2_KEYS)?;
+        read_http2(&table, &mut pins.http2)?;
+        hold.push = table.boolean("push")?.or(hold.push);
     }
     if let Some(table) = table.table("http3")? {
         read_http3(&table.with_keys(HTTP3_KEYS)?, &mut pins.http3)?;

@@ -75,14 +75,18 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     };
     check_metric(study, &matrix, library)?;
     let baseline = resolve_baseline(study)?;
+    let is_pushed =
+        |named: &&NamedWorkload| named.workload.page().is_some_and(|page| !page.delivery.push.is_empty());
+    let pushing = matrix.workloads.iter().map(|of| &of.named).find(is_pushed);
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
         hold.check(&matrix.variants)?;
+        pushing.map_or(Ok(()), |named| hold.check_push(&named.name))?;
     }
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
     let mut cells = multiply(study, &matrix, most_runs)?;
     cells.iter().try_for_each(|cell| check_visit(study, &matrix, cell, library))?;
-    groups::check_together(study, &cells)?;
+    groups::check_together(study, &cells, &matrix.workloads)?;
     let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
         DIRECT => Vec::new(),
         _ => matrix.networks.iter().map(Topology::pair).collect(),
@@ -292,10 +296,11 @@ fn resolve_workload(
     library: &impl Library,
 ) -> Result<NamedWorkload, InputError> {
     let workload = match &entry.what {
-        Entry::Page(name) => {
+        Entry::Page(name, delivery) => {
             check_name(name, "`page`: ", "a page", pages)?;
             let file = library.page(&name.value).map_err(|problem| name.error(problem))?;
-            Workload::Page(Page::parse(&name.value, file.source())?)
+            let page = Page::parse(&name.value, file.source())?;
+            Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
         }
         Entry::Resolved(workload) => workload.clone(),
     };

@@ -1,10 +1,12 @@
 //! The study file as written: its keys, their types and their units.
 
+use super::delivery::DeliveryKeys;
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::request_files::RequestFile;
 use super::{
-    Factor, Study, arms, claims, cores, csv, dns, groups, hold, loops, metric, player, published, repetition,
+    Factor, Study, arms, claims, cores, csv, delivery, dns, groups, hold, loops, metric, player, published,
+    repetition,
     requests, servers, start, topology,
 };
 use std::rc::Rc;
@@ -92,7 +94,6 @@ const WORKLOAD_KEYS: &[Key] = keys! {
     "visit", "text", "`\"first\"`", r#""repeat""#,
         "`first`, or `repeat`: the clients resume the TLS sessions of a visit that is not measured; [below](#repeat-visits).";
 };
-const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
 
 /// Every table of a study file, for errors and the documentation.
 pub const KEYS: &[TableKeys] = &[
@@ -100,7 +101,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "topology", keys: topology::KEYS },
     TableKeys { table: "[matrix]", keys: MATRIX_KEYS },
     TableKeys { table: "[workload.NAME]", keys: WORKLOAD_KEYS },
-    TableKeys { table: "[workload.NAME] with kind = \"page\"", keys: PAGE_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"page\"", keys: delivery::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
@@ -152,7 +153,7 @@ pub(super) struct NamedEntry {
 /// A workload. Only the page is still a name.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
-    Page(Placed<String>),
+    Page(Placed<String>, DeliveryKeys),
     Resolved(Workload),
 }
 
@@ -322,7 +323,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let kind = table.required("kind", Table::named::<WorkloadKind>)?.value;
     let table = table.with_keys(workload_keys(kind))?;
     let what = match kind {
-        WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?),
+        WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?, delivery::read(&table)?),
         WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
         WorkloadKind::Open => Entry::Resolved(Workload::Open(loops::read_open(&table)?)),
         WorkloadKind::Player => Entry::Resolved(Workload::Player(player::read(&table)?)),
@@ -342,7 +343,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
 /// The keys of a kind of workload.
 pub(super) fn workload_keys(kind: WorkloadKind) -> impl Iterator<Item = &'static Key> {
     let own: [&[Key]; 3] = match kind {
-        WorkloadKind::Page => [PAGE_KEYS, &[], &[]],
+        WorkloadKind::Page => [delivery::KEYS, &[], &[]],
         WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS, requests::KEYS],
         WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS, requests::KEYS],
         WorkloadKind::Player => [player::KEYS, &[], &[]],

@@ -71,6 +71,7 @@ fn page() -> Page {
         named_at_bytes: if slot > 0 { PROLOGUE_BYTES + REFERENCE_BYTES * slot } else { 0 },
     };
     Page {
+        delivery: Default::default(),
         name: "p".into(),
         title: "Page".into(),
         resources: vec![

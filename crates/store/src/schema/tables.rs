@@ -178,9 +178,10 @@ impl Table for Request {
             url [sample.url] "index, from 0, into `urls` of the table `clients`";
             path [path; write only] "URL as the client reported it; null where it reported none";
             connection [sample.connection] "number of the connection that carried it; null where none did";
+            cause [sample.cause] "why it began: `due`, `hint` (a 103 response named it) or `push` (the server promised the response, so nothing was sent)";
             phase [sample.phase] "`warmup` (stored, not analysed) or `measure`";
             intended_ns [sample.intended_ns] "when it was due";
-            sent_ns [sample.sent_ns] "when its first byte was handed to the transport; null where it was not sent";
+            sent_ns [sample.sent_ns] "when its first byte was handed to the transport; null where it was not sent, as of a pushed response";
             first_byte_ns [sample.first_byte_ns] "when the header of the final response was read; null where none came";
             done_ns [sample.done_ns] "when the last byte of the response was read, or when the request failed";
             status [sample.status] "final status code; null where none came";
@@ -236,9 +237,15 @@ impl Table for ConnectionRow {
             migrated_answered_ns [migrated? answered_ns]
                 "when the server's first packet arrived at the new address; null where none did";
             pushed_count [pushed.whole] "responses that the server pushed completely (HTTP/2)";
+            pushed_used_count [pushed.used] "of these, resources of the page that a client loads";
             pushed_broken_count [pushed.broken] "responses that the server promised but did not complete";
-            pushed_refused_count [pushed.refused] "promised responses that the client refused";
+            pushed_refused_count [pushed.refused] "promised responses that the client refused: too many at once, malformed, or of another origin";
+            pushed_late_count [pushed.late] "promised responses that the client cancelled because it had requested them";
             pushed_bytes [pushed.body_bytes] "body bytes of pushed responses";
+            pushed_wasted_bytes [pushed.wasted_bytes] "of these, body bytes that no client used";
+            hinted_used_count [hinted.used] "resources that the client requested because a 103 response named them";
+            hinted_late_count [hinted.late] "resources that a 103 response named after the client had requested them";
+            hinted_unused_count [hinted.unused] "targets of a 103 response that the client does not need";
             sent_bytes [sent_bytes] "bytes handed to the transport: TCP or UDP payload";
             received_bytes [received_bytes] "bytes received from the transport: TCP or UDP payload";
         };

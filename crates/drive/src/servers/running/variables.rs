@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use minijinja::value::{Serde, Value};
 use model::assignment::Target;
-use model::{Setting, Settings, Variant};
+use model::{Page, Setting, Settings, Variant};
 
 use super::{Privileges, StartSpec};
 use crate::certificate::IdentityFiles;
@@ -55,7 +55,7 @@ impl Adapter {
             ("pins", Value::from(Serde(spec.pins))),
             ("pins_json", Value::from(serde_json::to_string(spec.pins)?)),
             ("pages_json", Value::from(serde_json::to_string(spec.pages)?)),
-            ("pages", Value::from(Serde(spec.pages))),
+            ("pages", pages_value(spec.pages)?),
         ]))
     }
 
@@ -75,6 +75,17 @@ fn setting_value(setting: &Setting) -> Value {
         Setting::Number(number) => Value::from(*number),
         Setting::Text(text) => Value::from(text.as_str()),
     }
+}
+
+/// The pages, each with its delivery.
+fn pages_value(pages: &[Page]) -> Result<Value> {
+    let page_value = |page: &Page| {
+        let mut value = serde_json::to_value(page)?;
+        value["delivery"] = serde_json::to_value(&page.delivery)?;
+        Ok(value)
+    };
+    let pages: Vec<_> = pages.iter().map(page_value).collect::<Result<_>>()?;
+    Ok(Value::from(Serde(pages)))
 }
 
 /// The server behind a proxy, for its template.

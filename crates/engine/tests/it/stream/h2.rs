@@ -166,7 +166,7 @@ fn interleaved_responses_arrive_completely() {
         .data(1, true, b"nothing")
         .data(3, true, b"def");
     let (http, log, sent) = answered(&script);
-    assert_eq!(log.0[1], LoggedEvent::Informational(1, 103));
+    assert_eq!(log.0[1], LoggedEvent::Informational(1, 103, "</a.css>".to_owned()));
     assert_eq!((log.head_of(1).status, log.head_of(2).status), (404, 200));
     assert_eq!(log.head_of(2).content_length, Some(6));
     assert_eq!(log.head_of(2).bytes.raw, 10 + 15 + 10);

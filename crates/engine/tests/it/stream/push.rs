@@ -197,3 +197,87 @@ fn a_promise_may_be_continued() {
     assert_eq!(pushed(&log).len(), 1);
     assert!(log.has_ended(1));
 }
+
+const GET: &[(&str, &str)] = &[(":method", "GET"), (":scheme", "https"), (":authority", "example.test")];
+
+/// GET of a path; what becomes of the promise follows from the path.
+fn asked(path: &'static str) -> Vec<(&'static str, &'static str)> {
+    [GET, &[(":path", path)]].concat()
+}
+
+#[test]
+fn a_taken_push_has_the_events_of_a_request() {
+    let begun = || Script::new().promise(1, 2, &asked("/take")).headers(1, true, OK).headers(3, true, OK);
+    let sized = &[(":status", "200"), ("content-length", "5"), ("server", "test")];
+    let script = begun().headers(2, false, sized).data(2, false, b"he").data(2, true, b"llo");
+    let (log, sent) = run(PUSHES, &script);
+    assert_eq!(log.0[0], LoggedEvent::Promised(1, "https://example.test/take".to_owned()));
+    assert_eq!((log.head_of(100).status, log.body_of(100)), (200, b"hello".to_vec()));
+    assert!(log.has_ended(100) && pushed(&log).is_empty() && resets(&sent).is_empty());
+    let failure = |script: &Script| {
+        let (log, _) = run(PUSHES, script);
+        let (kind, reason) = log.failure_of(100);
+        (kind, reason.to_owned())
+    };
+    let (kind, reason) = failure(&begun().headers(2, false, sized).data(2, true, b"he"));
+    assert!(kind == FailureKind::WrongLength && reason.contains("3 bytes short"), "{reason}");
+    let (kind, reason) = failure(&begun().reset(2, ErrorCode::CANCEL));
+    assert!(kind == FailureKind::Reset && reason.contains("CANCEL"), "{reason}");
+}
+
+#[test]
+fn a_taken_push_fails_with_its_connection() {
+    let mut http = Http2::new(&Http2Pins::default(), Limits { pushes: PUSHES, ..Limits::default() });
+    http.start();
+    http.send_request(1, &get("/a")).unwrap();
+    let mut log = Log::default();
+    let script = Script::new().promise(1, 2, &asked("/take")).headers(1, true, OK);
+    http.handle_bytes(&script.bytes, &mut |event| log.take(event));
+    http.handle_end(&mut |event| log.take(event));
+    assert!(log.has_ended(1), "no request is in flight any more");
+    assert_eq!(log.failure_of(100).0, FailureKind::Closed);
+}
+
+#[test]
+fn a_taken_push_outlives_goaway() {
+    let goaway = [&3u32.to_be_bytes()[..], &0u32.to_be_bytes()].concat();
+    let script = Script::new()
+        .promise(1, 2, &asked("/take"))
+        .frame(kind::GOAWAY, 0, 0, &goaway)
+        .promise(1, 4, &asked("/cancel"))
+        .headers(1, true, OK)
+        .headers(3, true, OK)
+        .headers(2, true, OK);
+    let (log, sent) = run(PUSHES, &script);
+    assert!(log.has_ended(1) && log.has_ended(2) && log.has_ended(100));
+    assert_eq!(resets(&sent), [(4, ErrorCode::CANCEL.0)]);
+}
+
+#[test]
+fn what_was_refused_is_reset_and_its_bytes_are_counted() {
+    let script = Script::new()
+        .promise(1, 2, &asked("/cancel"))
+        .promise(1, 4, &asked("/refuse"))
+        .headers(2, false, OK)
+        .data(2, true, b"in vain")
+        .headers(1, true, OK)
+        .headers(3, true, OK);
+    let (log, sent) = run(PUSHES, &script);
+    assert_eq!(resets(&sent), [(2, ErrorCode::CANCEL.0), (4, ErrorCode::PROTOCOL_ERROR.0)]);
+    assert!(log.0.contains(&LoggedEvent::PushedInVain(7)));
+    assert!(log.has_ended(1) && log.has_ended(2) && pushed(&log).is_empty());
+}
+
+#[test]
+fn a_taken_push_can_be_cancelled() {
+    let mut http = Http2::new(&Http2Pins::default(), Limits { pushes: PUSHES, ..Limits::default() });
+    http.start();
+    http.send_request(1, &get("/a")).unwrap();
+    let mut log = Log::default();
+    let script = Script::new().promise(1, 2, &asked("/take")).headers(2, false, OK);
+    http.handle_bytes(&script.bytes, &mut |event| log.take(event));
+    http.cancel(100);
+    assert_eq!(resets(&output(&mut http)), [(2, ErrorCode::CANCEL.0)]);
+    http.handle_bytes(&Script::bare().data(2, true, b"late").bytes, &mut |event| log.take(event));
+    assert!(log.0.ends_with(&[LoggedEvent::PushedInVain(4)]), "{:?}", log.0);
+}

@@ -158,7 +158,7 @@ fn hints_trailers_resets_and_cancelling() {
     let mut requests = vec![get("/hints"), get("/reset"), get("/bytes/10000000")];
     requests.extend((0..50).map(|number| get(&format!("/bytes/{number}"))));
     let log = run(&Http2Pins::default(), &Builder::new(), 4096, &requests, Some(2));
-    assert!(log.0.contains(&LoggedEvent::Informational(0, 103)));
+    assert!(log.0.contains(&LoggedEvent::Informational(0, 103, String::new())));
     assert!(log.has_ended(0));
     assert_eq!(log.head_of(0).status, 200);
     let (kind, reason) = log.failure_of(1);

@@ -26,13 +26,13 @@ const PADDED: u8 = 8;
 /// `:status: 200`, indexed.
 const OK: &[u8] = &[0x88];
 
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(in super::super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// A field that is neither indexed nor compressed.
-fn literal(name: &str, value: &str) -> Vec<u8> {
+pub(in super::super) fn literal(name: &str, value: &str) -> Vec<u8> {
     let (name_length, length) = (u8::try_from(name.len()).unwrap(), u8::try_from(value.len()).unwrap());
     [&[0, name_length], name.as_bytes(), &[length], value.as_bytes()].concat()
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub(super) use http2::{frame, literal};
 use load::{Clock, Report};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{ConnectionOptions, Options};

@@ -300,7 +300,7 @@ fn busy_report() -> Report {
     let early = |number, early_data, resumed| ConnectionRow {
         early_data,
         early_requests: 3,
-        pushed: Pushes { whole: 2, broken: number % 2, refused: 0, body_bytes: 1_000_000 },
+        pushed: Pushes { whole: 2, broken: number % 2, body_bytes: 1_000_000, ..Pushes::default() },
         migrated: Some(MigrationTimes { at_ns: MS, answered_ns: (number < 4).then_some(2 * MS) }),
         tls_version: Some("TLSv1_3".into()),
         cipher_suite: Some("TLS_AES_128_GCM_SHA256".into()),
