@@ -5,14 +5,14 @@
 pub fn preloads(links: &[u8]) -> Vec<&str> {
     let mut targets = Vec::new();
     let mut rest = links;
-    while let Some(begin) = rest.iter().position(|byte| *byte == b'<') {
-        rest = &rest[begin + 1..];
-        let Some(end) = rest.iter().position(|byte| *byte == b'>') else { break };
-        let target = &rest[..end];
-        rest = &rest[end + 1..];
-        let (is_preload, length) = read_parameters(rest);
-        rest = &rest[length..];
-        targets.extend(std::str::from_utf8(target).ok().filter(|_| is_preload));
+    while let Some(end) = rest.iter().position(|byte| *byte == b'>') {
+        let (before, after) = (&rest[..end], &rest[end + 1..]);
+        rest = after;
+        // No target contains `<`: an earlier one begins a link without an end.
+        let Some(begin) = before.iter().rposition(|byte| *byte == b'<') else { continue };
+        let (is_preload, length) = read_parameters(after);
+        rest = &after[length..];
+        targets.extend(std::str::from_utf8(&before[begin + 1..]).ok().filter(|_| is_preload));
     }
     targets
 }
@@ -93,6 +93,7 @@ mod tests {
             assert!(preloads(links.as_bytes()).is_empty(), "{links}");
         }
         assert_eq!(preloads(b"garbage, </a>; rel=preload, <"), ["/a"]);
+        assert_eq!(preloads(b"<broken; rel=preload, </a>; rel=preload"), ["/a"]);
         assert!(preloads(b"</\xff>; rel=preload").is_empty());
         assert_eq!(preloads("</x>;rel=preload,".repeat(10_000).as_bytes()).len(), 10_000);
     }
