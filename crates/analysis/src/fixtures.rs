@@ -238,6 +238,7 @@ pub(crate) fn page() -> Page {
         named_at_bytes,
     };
     Page {
+        delivery: Default::default(),
         name: "small".to_owned(),
         title: "three resources".to_owned(),
         resources: vec![

@@ -386,7 +386,7 @@ mod tests {
         };
         let mut resources = vec![resource(document_bytes, None, 0)];
         resources.extend(children.iter().map(|(bytes, parent, at)| resource(*bytes, Some(*parent), *at)));
-        Page { name: "p".to_owned(), title: "p".to_owned(), resources }
+        Page { name: "p".to_owned(), title: "p".to_owned(), resources, delivery: Default::default() }
     }
 
     /// The load time in milliseconds on a round trip of 100 ms without a rate.

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 use engine::client::ClientConfig;
 use workload::{ActiveWorkload, RequestSource};
 
+use crate::session::OpenRequest;
+
 /// A client that has begun.
 pub(crate) struct Client {
     pub(crate) work: ActiveWorkload,
@@ -27,6 +29,8 @@ pub(crate) struct ClientHost {
     pub(crate) connecting: u32,
     /// Connections that could take a request when last checked, each once.
     pub(crate) idle: VecDeque<usize>,
+    /// Requests whose connection was lost, to be sent again.
+    pub(crate) lost: VecDeque<OpenRequest>,
     /// Whether there were fewer connections than wanted when last checked.
     pub(crate) wants_more: bool,
     /// No connection is opened before this time.
@@ -48,8 +52,13 @@ impl Client {
         self.work.next_ns().into_iter().chain(next_opening).chain(hosts).min()
     }
 
-    /// Requests that are due and wait for a connection to any host.
+    /// Requests that wait for a connection to a host: due ones, and those that lost theirs.
+    pub(crate) fn waiting_for(&self, host: usize) -> usize {
+        self.work.waiting(host) + self.hosts.get(host).map_or(0, |host| host.lost.len())
+    }
+
+    /// Requests that wait for a connection to any host.
     pub(crate) fn waiting(&self) -> usize {
-        (0..self.hosts.len()).map(|host| self.work.waiting(host)).sum()
+        (0..self.hosts.len()).map(|host| self.waiting_for(host)).sum()
     }
 }

@@ -48,6 +48,10 @@ pub(crate) struct Conn {
     pub(crate) deadlines: VecDeque<(u64, OpenRequest)>,
     /// When it must be ready; once it is, when the server must allow a request again.
     pub(crate) use_deadline_ns: Option<u64>,
+    /// When the last bytes arrived, or the oldest response became due.
+    pub(crate) heard_ns: u64,
+    /// How long nothing may arrive while something is due; `None` without such a limit.
+    pub(crate) silence_ns: Option<u64>,
     /// Bytes of the engine that the kernel has not accepted yet.
     out: Vec<u8>,
     taken: usize,
@@ -74,6 +78,8 @@ impl Conn {
         row: ConnectionRow,
     ) -> Self {
         Conn {
+            heard_ns: row.opened_ns,
+            silence_ns: None,
             engine,
             socket,
             remote,
@@ -143,7 +149,8 @@ impl Conn {
         match self.socket.receive(buffer) {
             Ok(ReadResult::Stream(length)) => {
                 self.row.received_bytes += length as u64;
-                self.input(session, Input::Stream(&mut buffer[..length]), now());
+                self.heard_ns = now();
+                self.input(session, Input::Stream(&mut buffer[..length]), self.heard_ns);
                 length == buffer.len()
             }
             Ok(ReadResult::Datagrams { length, segment_bytes, ecn }) => {
@@ -166,7 +173,8 @@ impl Conn {
             Ok(ReadResult::Discarded(length)) => {
                 let length = length as u64;
                 self.row.received_bytes += length;
-                self.input(session, Input::Skipped(length), now());
+                self.heard_ns = now();
+                self.input(session, Input::Skipped(length), self.heard_ns);
                 // Nothing that was requested follows the last byte of the body.
                 length == skippable.min(DISCARD_BYTES) && self.in_flight > 0
             }
@@ -228,13 +236,22 @@ impl Conn {
         }
     }
 
+    /// When it counts as lost unless something arrives: a response is due, or it is being opened.
+    pub(crate) fn silent_at_ns(&self) -> Option<u64> {
+        let is_due = self.in_flight > 0 || !self.was_ready;
+        self.silence_ns.filter(|_| is_due).map(|silence_ns| self.heard_ns.saturating_add(silence_ns))
+    }
+
     /// When it needs attention without an event.
     ///
-    /// Called after every request: the usual result, never, costs four comparisons.
+    /// Called after every request: the usual result, never, costs five comparisons.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         let mut earliest = self.engine.poll_timeout().unwrap_or(u64::MAX);
         if let Some(deadline_ns) = self.use_deadline_ns {
             earliest = earliest.min(deadline_ns);
+        }
+        if let Some(silent_ns) = self.silent_at_ns() {
+            earliest = earliest.min(silent_ns);
         }
         if let Some((deadline_ns, _)) = self.deadlines.front() {
             earliest = earliest.min(*deadline_ns);

@@ -91,6 +91,13 @@ impl Requests {
         Some(template)
     }
 
+    /// Whether a request to a URL may be sent again although it may have been processed (RFC 9110, section
+    /// 9.2.2).
+    pub(crate) fn is_idempotent(&self, url: u32) -> bool {
+        let idempotent = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+        self.templates.get(url as usize).is_some_and(|request| idempotent.contains(&request.method.as_str()))
+    }
+
     /// The URLs as rows name them.
     pub(crate) fn labels(&self) -> &[String] {
         &self.labels

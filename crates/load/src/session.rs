@@ -119,18 +119,35 @@ impl Session {
     /// Requests of a client to a host that wait for any connection.
     pub(crate) fn waiting(&self, place: u32, host: usize) -> usize {
         let client = self.clients.get(place as usize).and_then(Option::as_deref);
-        client.map_or(0, |client| client.work.waiting(host))
+        client.map_or(0, |client| client.waiting_for(host))
+    }
+
+    /// The next request of a client to a host, for this connection, and its URL: one that has lost its
+    /// connection, or one that is due.
+    pub(crate) fn next_request(
+        &mut self,
+        (place, host): (u32, usize),
+        connection: u32,
+        intended_ns: Option<u64>,
+        (free_ns, now): (u64, u64),
+    ) -> Option<(OpenRequest, u32)> {
+        while let Some(lost) = self.client(place)?.hosts.get_mut(host)?.lost.pop_front() {
+            if self.is_open(lost)
+                && let Some(sample) = self.open.get_mut(lost.id)
+            {
+                sample.connection = Some(connection);
+                sample.sent_ns.get_or_insert(now);
+                return Some((lost, sample.url));
+            }
+        }
+        let mut due = self.client(place)?.work.poll_request(host, now)?;
+        due.intended_ns = intended_ns.unwrap_or(due.intended_ns);
+        Some((self.open(place, due, connection, (free_ns, now)), due.url))
     }
 
     /// Opens a row for a client's due request that a connection could take since `free_ns`; its slot is the
     /// engine's name for the request.
-    pub(crate) fn open(
-        &mut self,
-        place: u32,
-        due: Due,
-        connection: u32,
-        (free_ns, now): (u64, u64),
-    ) -> OpenRequest {
+    fn open(&mut self, place: u32, due: Due, connection: u32, (free_ns, now): (u64, u64)) -> OpenRequest {
         let mut sample = self.row(place, due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
@@ -303,7 +320,7 @@ impl Session {
         }
     }
 
-    fn end(&mut self, request: RequestId, failure: Option<Failure>, now: u64) -> Effect {
+    pub(crate) fn end(&mut self, request: RequestId, failure: Option<Failure>, now: u64) -> Effect {
         let Some(mut sample) = self.open.remove(request) else { return Effect::None };
         sample.done_ns = Some(now);
         sample.outcome = match failure {
@@ -410,7 +427,12 @@ impl Slots {
         index as RequestId
     }
 
-    fn get_mut(&mut self, request: RequestId) -> Option<&mut Sample> {
+    /// The requests in flight.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &Sample)> {
+        self.rows.iter().zip(0..).filter_map(|(row, id)| Some((id, row.as_ref()?)))
+    }
+
+    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut Sample> {
         self.rows.get_mut(usize::try_from(request).ok()?)?.as_mut()
     }
 

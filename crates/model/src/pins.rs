@@ -1,8 +1,11 @@
 //! Pins: the settings fixed in every cell, so that nothing differs silently between variants.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::named;
+use crate::units::parse_duration_ns;
 
 /// Settings of transport and protocol, the same in every cell unless the study varies them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ pub struct Pins {
     pub http3: Http3Pins,
     /// How many connections an HTTP/1.1 client opens to one host.
     pub http1_connections: u32,
+    /// When a client gives up a TCP connection that its network has lost.
+    #[serde(default, skip_serializing_if = "Reconnect::is_never")]
+    pub reconnect: Reconnect,
 }
 
 named! { "a congestion control";
@@ -74,6 +80,44 @@ named! { "a key exchange";
     }
 }
 
+/// When a client gives up a TCP connection that its network has lost, opens another one and sends the
+/// unanswered requests again whose methods are idempotent (RFC 9110, section 9.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reconnect {
+    /// Never: requests fail when the connection or their time ends.
+    #[default]
+    Never,
+    /// As soon as the kernel reports that a local address is gone.
+    AtOnce,
+    /// When nothing has arrived for this many nanoseconds although a response or a connection is due.
+    SilentNs(u64),
+}
+
+impl Reconnect {
+    const fn is_never(&self) -> bool {
+        matches!(self, Reconnect::Never)
+    }
+}
+
+impl FromStr for Reconnect {
+    type Err = String;
+
+    /// Reads `never`, `at-once` or a duration.
+    fn from_str(text: &str) -> Result<Reconnect, String> {
+        match text {
+            "never" => Ok(Reconnect::Never),
+            "at-once" => Ok(Reconnect::AtOnce),
+            _ => match parse_duration_ns(text) {
+                Ok(silent_ns @ 1..) => Ok(Reconnect::SilentNs(silent_ns)),
+                _ => Err(format!(
+                    "`{text}` is not a time to reconnect; write `never`, `at-once` or a duration above 0 such as `5s`"
+                )),
+            },
+        }
+    }
+}
+
 /// What an HTTP/2 client announces (RFC 9113, section 6.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Pins {
@@ -116,6 +160,7 @@ impl Pins {
             ("http2", self.http2 == other.http2),
             ("http3", self.http3 == other.http3),
             ("http1_connections", self.http1_connections == other.http1_connections),
+            ("reconnect", self.reconnect == other.reconnect),
         ];
         equal.into_iter().filter(|(_, is_equal)| !is_equal).map(|(name, _)| name).collect()
     }
@@ -136,6 +181,7 @@ impl Default for Pins {
             http2: Http2Pins::default(),
             http3: Http3Pins::default(),
             http1_connections: 6,
+            reconnect: Reconnect::Never,
         }
     }
 }

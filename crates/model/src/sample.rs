@@ -35,7 +35,10 @@ pub struct Sample {
     pub phase: Phase,
     /// When the workload wanted it sent.
     pub intended_ns: u64,
-    /// When its first byte was handed to the transport; `None` where it was not sent, as the server pushed the
+    /// How often it was sent again because its connection was lost ([`ConnectionRow::lost`]).
+    #[serde(default)]
+    pub resent: u32,
+    /// When its first byte was handed to the transport for the first time; `None` where it was not sent, as the server pushed the
     /// response.
     pub sent_ns: Option<u64>,
     /// When the final response's head was read: its last byte, which nearly always comes with its first.
@@ -293,6 +296,12 @@ pub struct ConnectionRow {
     pub hinted: Hints,
     /// When a QUIC connection migrated to a new local address, where it did.
     pub migrated: Option<MigrationTimes>,
+    /// Whether the client gave it up, because its network had lost it ([`crate::pins::Reconnect`]).
+    #[serde(default)]
+    pub lost: bool,
+    /// The requests that were in flight then and wait for another connection.
+    #[serde(default)]
+    pub resent: u32,
     /// Bytes handed to the transport: TCP payload or UDP payload.
     pub sent_bytes: u64,
     /// Bytes received from the transport.

@@ -2,7 +2,7 @@
 
 use analysis::summary::CellSummary;
 use model::RunRecord;
-use model::sample::Outcome;
+use model::sample::{Cause, Outcome};
 
 /// A run with more requests than this is not traced, because a figure could not show them.
 pub const MOST_TRACED_REQUESTS: u64 = 500;
@@ -31,7 +31,9 @@ pub struct RequestTrace {
     pub url: String,
     /// The connection that carried it.
     pub connection: Option<u32>,
-    /// When the workload wanted it.
+    /// Why it began.
+    pub cause: Cause,
+    /// When the workload wanted it, or the server promised it.
     pub intended_ns: u64,
     /// When its first byte was sent.
     pub sent_ns: Option<u64>,
@@ -87,6 +89,7 @@ impl RunTrace {
                 .cloned()
                 .unwrap_or_else(|| format!("request {}", sample.request)),
             connection: sample.connection,
+            cause: sample.cause,
             intended_ns: sample.intended_ns.saturating_sub(begin),
             sent_ns: since(sample.sent_ns),
             first_byte_ns: since(sample.first_byte_ns),

@@ -51,6 +51,20 @@ pub(super) const METRICS: &[Metric] = &[
             Some(float(view.totals.all.response_body_bytes))
         })
     },
+    Metric {
+        reads: &[Table::Connections],
+        ..count("reconnects", "Connections given up and replaced", ANY, |view| {
+            let lost = number::count(view.connections().filter(|row| row.lost).count());
+            (lost > 0.0).then_some(lost)
+        })
+    },
+    Metric {
+        reads: &[Table::Connections],
+        ..count("requests_resent", "Requests sent again", ANY, |view| {
+            let resent: u32 = view.connections().map(|row| row.resent).sum();
+            view.connections().any(|row| row.lost).then(|| resent.into())
+        })
+    },
     offered("pushes_used", "Pushes used", |view| pushes(view, |pushed| pushed.used.into())),
     offered("pushes_unused", "Pushes unused", |view| {
         pushes(view, |pushed| pushed.whole.saturating_sub(pushed.used).into())

@@ -110,6 +110,7 @@ fn sample(request: u64, row: Row, usage: ProcessUsage, group: u16) -> Sample {
     let sent_ns = usage.started_ns.saturating_add(row.start_ns);
     Sample {
         cause: Default::default(),
+        resent: 0,
         group,
         client: 0,
         request,

@@ -128,3 +128,62 @@ fn by_hand_names_follow_the_address() {
         assert_eq!(lines[3], "1 received", "{dns:?}: {lines:?}");
     }
 }
+
+const RECONNECTING: &str = r#"
+question = "What does a handover cost a client that reconnects?"
+metric = "page_load_time"
+baseline = { arm = "at once" }
+margin = "3%"
+runs = 1
+seed = 1
+
+[matrix]
+arm = ["at once", "after silence", "migration"]
+server = ["origin"]
+network = ["leaving"]
+workload = ["large"]
+
+[arm."at once"]
+variant = "h2"
+hold = { reconnect = "at-once" }
+differs = ["hold"]
+
+[arm."after silence"]
+variant = "h2"
+hold = { reconnect = "1s" }
+
+[arm.migration]
+variant = "h3"
+hold = { reconnect = "at-once" }
+
+[workload.large]
+kind = "page"
+page = "large"
+"#;
+
+#[test]
+fn a_client_reconnects_over_tcp_as_the_study_says() {
+    let _machine = machine();
+    let folder = folder();
+    for (name, text) in [("networks/leaving.toml", NETWORK), ("reconnecting.toml", RECONNECTING)] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut command = std::process::Command::new(H123);
+    command.args(["run", "reconnecting.toml", "--out", "out"]).current_dir(folder.path());
+    Ended::of(command.output().unwrap()).expect_measured();
+    let summary = summary(&folder.path().join("out"));
+    let (at_once, silence) = (cell(&summary, &["at once"]), cell(&summary, &["after silence"]));
+    for tcp in [at_once, silence] {
+        assert_eq!(crate::tool::check(tcp, "failed_requests")["result"], "pass", "{tcp:#}");
+        assert_eq!(crate::tool::median(tcp, "reconnects"), 1.0, "{tcp:#}");
+        assert!(crate::tool::median(tcp, "requests_resent") >= 1.0, "{tcp:#}");
+        assert_eq!(crate::tool::median(tcp, "requests"), 55.0, "every resource has one row");
+    }
+    let load_ns = |cell| crate::tool::median(cell, "page_load_time");
+    assert!(load_ns(silence) > load_ns(at_once) + 0.5e9, "{} {}", load_ns(silence), load_ns(at_once));
+    let quic = cell(&summary, &["migration"]);
+    assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
+    assert!(quic["metrics"].get("reconnects").is_none(), "QUIC migrates: {quic:#}");
+}

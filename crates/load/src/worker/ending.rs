@@ -21,6 +21,10 @@ impl Worker<'_> {
             request::target(assignment, own.map_or(0, |path| usize::from(path.target))).address
         };
         let ended = self.session.fail_open(|sample| waiting(sample, remote(sample.url)), now);
+        // Those that waited for another connection are among them.
+        for client in self.session.clients.iter_mut().flatten() {
+            client.hosts.iter_mut().for_each(|host| host.lost.clear());
+        }
         let mut conns: HashMap<u32, &mut Conn> =
             self.conns.iter_mut().flatten().map(|conn| (conn.row.connection, conn)).collect();
         for (connection, request) in ended {

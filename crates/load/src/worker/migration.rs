@@ -1,9 +1,12 @@
-//! QUIC connections that migrate to a new local address in the middle of their work (RFC 9000, section 9).
+//! QUIC connections that migrate to a new local address in the middle of their work (RFC 9000, section 9), and
+//! the watch that tells when a local address is gone.
 
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result};
+use model::Pins;
 use model::options::ProtocolOptions;
+use model::pins::Reconnect;
 use model::sample::MigrationTimes;
 use model::tally::Counts;
 use model::variant::Variant;
@@ -27,21 +30,20 @@ pub(crate) struct Migrations {
 }
 
 impl Migrations {
-    /// Those of a worker that begins now and waits for the sockets of `epoll`; only QUIC can migrate.
+    /// Those of a worker that begins now and waits for the sockets of `epoll`; only QUIC can migrate, and
+    /// clients of TCP may reconnect.
     pub(crate) fn new(
         options: &ProtocolOptions,
+        pins: &Pins,
         variant: Variant,
         begins_ns: u64,
         epoll: &OwnedFd,
     ) -> Result<Migrations> {
         let mut migrations = Migrations { at_ns: u64::MAX, watch: None, failed: Counts::default() };
-        if !variant.is_quic() {
-            return Ok(migrations);
-        }
-        if let Some(migration) = options.migration {
+        if let Some(migration) = options.migration.filter(|_| variant.is_quic()) {
             migrations.at_ns = begins_ns.saturating_add(migration.after_ns);
         }
-        if options.follows_addresses {
+        if options.follows_addresses && (variant.is_quic() || pins.reconnect == Reconnect::AtOnce) {
             let what = "cannot watch local addresses";
             let watch = AddressWatch::open().context(what)?;
             let key = epoll::EventData::new_u64(WATCH_KEY);
@@ -53,12 +55,16 @@ impl Migrations {
 }
 
 impl Worker<'_> {
-    /// Local addresses changed: connections migrate if one of their family is gone.
+    /// Local addresses changed: connections migrate or are replaced if one of their family is gone.
     pub(crate) fn follow(&mut self) {
         let Some(watch) = &self.migrations.watch else { return };
         let lost = watch.lost();
         if self.hosts.iter().any(|host| lost.has(host.target.address.ip())) {
-            self.migrate_all(self.clock.now_ns());
+            let now = self.clock.now_ns();
+            match self.assignment.target.variant.is_quic() {
+                true => self.migrate_all(now),
+                false => self.reconnect_all(now),
+            }
         }
     }
 

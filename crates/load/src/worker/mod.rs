@@ -7,6 +7,7 @@ mod migration;
 mod opening;
 mod pace;
 mod reading;
+mod reconnecting;
 mod report;
 
 use std::net::IpAddr;
@@ -166,7 +167,7 @@ impl<'a> Worker<'a> {
         let ends_ns = ends_ns.unwrap_or(u64::MAX);
         let last_ns = shared.ends_ns(begins_ns).unwrap_or(u64::MAX).min(ends_ns);
         let roster = Roster::new(assignment, begins_ns, last_ns)?;
-        let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
+        let migrations = Migrations::new(&options.protocols, &assignment.pins, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
             warmup_ns => begins_ns.saturating_add(warmup_ns),
@@ -271,14 +272,14 @@ impl<'a> Worker<'a> {
         let free_ns = self.free_since(key, now);
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         while conn.has_room(self.policy.streams, self.requests_each) {
-            let Some(client) = self.session.client(conn.client) else { break };
-            let Some(mut due) = client.work.poll_request(conn.host, now) else { break };
+            let of = (conn.client, conn.host);
             // A closed loop with a connection for each request counts from opening it.
-            if self.requests_each == 1 && !self.session.has_queue {
-                due.intended_ns = conn.row.opened_ns;
-            }
-            let opened = self.session.open(conn.client, due, conn.row.connection, (free_ns, now));
-            let Some(request) = self.requests.of(due.url, opened.number) else { break };
+            let is_sole = self.requests_each == 1 && !self.session.has_queue;
+            let intended_ns = is_sole.then_some(conn.row.opened_ns);
+            let next = self.session.next_request(of, conn.row.connection, intended_ns, (free_ns, now));
+            let Some((opened, url)) = next else { break };
+            let Some(request) = self.requests.of(url, opened.number) else { break };
+            conn.heard_ns = conn.heard_ns.max(if conn.in_flight == 0 { now } else { 0 });
             conn.begun += 1;
             conn.checks_body = is_sampled(opened.number);
             match conn.engine.send_request(now, opened.id, request) {
@@ -387,6 +388,9 @@ impl<'a> Worker<'a> {
     fn fire_timers(&mut self, now: u64) {
         let limit_ns = self.assignment.options.connections.request_timeout_ns.unwrap_or(u64::MAX);
         while let Some(key) = self.timers.pop(now) {
+            if self.reconnect_if_silent(key, now) {
+                continue;
+            }
             let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { continue };
             if conn.deadline_ns().is_some_and(|deadline| deadline <= now) {
                 conn.handle_time(&mut self.session, limit_ns, now);

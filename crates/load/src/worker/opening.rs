@@ -2,6 +2,7 @@
 
 use engine::client::Client;
 use model::Outcome;
+use model::pins::Reconnect;
 use model::sample::{ConnectionRow, Failure, FailureKind};
 use rustix::event::epoll;
 
@@ -70,8 +71,12 @@ impl Worker<'_> {
             ..ConnectionRow::default()
         };
         let mut conn = Conn::new(engine, (socket, remote), (client, host), row);
+        conn.silence_ns = match self.assignment.pins.reconnect {
+            Reconnect::SilentNs(silence_ns) if !quic => Some(silence_ns),
+            _ => None,
+        };
         conn.use_deadline_ns = options.connect_timeout_ns.map(|limit| now.saturating_add(limit));
-        self.timers.set(key, conn.use_deadline_ns);
+        self.timers.set(key, conn.deadline_ns());
         if let Some(client) = self.session.client(client) {
             client.hosts[host].open += 1;
             client.hosts[host].connecting += 1;
@@ -144,11 +149,10 @@ impl Worker<'_> {
         }
     }
 
-    /// A connection is over.
-    pub(crate) fn retire(&mut self, key: usize, now: u64) {
-        let Some(mut conn) = self.conns[key].take() else { return };
+    /// Takes a connection from those of its client.
+    pub(crate) fn detach(&mut self, key: usize) -> Option<Conn> {
+        let conn = self.conns[key].take()?;
         self.free.push(key);
-        let of = (conn.client, conn.host);
         if let Some(client) = self.session.client(conn.client) {
             let host = &mut client.hosts[conn.host];
             host.open -= 1;
@@ -165,6 +169,13 @@ impl Worker<'_> {
             }
         }
         self.mark(conn.client);
+        Some(conn)
+    }
+
+    /// A connection is over.
+    pub(crate) fn retire(&mut self, key: usize, now: u64) {
+        let Some(mut conn) = self.detach(key) else { return };
+        let of = (conn.client, conn.host);
         conn.row.closed_ns.get_or_insert(now);
         if conn.begun == 0 {
             let failure = match &conn.row.outcome {

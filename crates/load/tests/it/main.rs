@@ -6,6 +6,7 @@ mod clients;
 mod hostile;
 mod offers;
 mod player;
+mod reconnecting;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

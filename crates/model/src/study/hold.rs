@@ -26,6 +26,8 @@ pub(super) const HOLD_KEYS: &[Key] = keys! {
     "resumption", "boolean", "`false`", "true",
         "Whether clients may resume TLS sessions; pages and videos only in [repeat visits](#repeat-visits).";
     "http1_connections", "whole number", "`6`", "6", "Connections of an HTTP/1.1 client that loads a page, 1 to 1000.";
+    "reconnect", "text or duration", "`\"never\"`", r#""at-once""#,
+        "When a client gives up a TCP connection that a handover has broken and sends unanswered requests again: `never`, `at-once` (its address is gone) or after a time without data such as `5s`.";
     "http2", "table `[hold.http2]`", "see there", r#"{ max_frame = "64KiB" }"#, "What the HTTP/2 client announces.";
     "http3", "table `[hold.http3]`", "see there", r#"{ qpack_table = "4KiB" }"#, "What the HTTP/3 client announces.";
 };
@@ -123,6 +125,7 @@ pub(super) fn read_onto(table: Table<'_>, base: &Hold) -> Result<Hold, InputErro
     hold.resumption = table.boolean("resumption")?.or(hold.resumption);
     set(&mut pins.resumption, hold.resumption.clone());
     set(&mut pins.http1_connections, table.integer("http1_connections", 1..=MOST_HTTP1_CONNECTIONS)?);
+    set(&mut pins.reconnect, table.parsed("reconnect", str::parse)?);
     if let Some(table) = table.table("http2")? {
         let table = table.with_keys(HTTP2_KEYS)?;
         read_http2(&table, &mut pins.http2)?;

@@ -1,6 +1,8 @@
 //! The requests of one page load, one row each, for every level: connection set-up, waiting to be sent,
 //! waiting for the first byte, transfer.
 
+use model::sample::Cause;
+
 use super::panel::{Panel, TOP};
 use super::{Context, Csv, Drawing, FigureKind, Key, Row, View};
 use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, WIDTH, at, count, float};
@@ -117,14 +119,17 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
                     c.rect(Rect { x, y, width: (end - x).max(MIN_WIDTH), height }, class);
                 }
             };
-            bar(Some(request.intended_ns), request.sent_ns.or(request.done_ns), "k-queue");
+            // A pushed response is awaited from its promise on.
+            let promised_ns = Some(request.intended_ns).filter(|_| request.cause == Cause::Push);
+            let sent_ns = request.sent_ns.or(promised_ns);
+            bar(Some(request.intended_ns), sent_ns.or(request.done_ns), "k-queue");
             if let Some((asked, known)) = dns_lookup {
                 bar(Some(asked), Some(known), "k-dns");
             }
             if let Some(connection) = opened {
                 bar(Some(connection.opened_ns), connection.ready_ns, "k-setup");
             }
-            bar(request.sent_ns, request.first_byte_ns.or(request.done_ns), "k-wait");
+            bar(sent_ns, request.first_byte_ns.or(request.done_ns), "k-wait");
             bar(request.first_byte_ns, request.done_ns, "k-transfer");
             if request.failure.is_some() {
                 let x = scale.place(float(request.done_ns.unwrap_or(request.intended_ns)));
@@ -146,7 +151,12 @@ fn describe(
     parts.extend(dns_lookup.map(|(asked, known)| from_to("DNS lookup", asked, known)));
     parts.extend(request.connection.map(|number| format!("connection {number}")));
     parts.extend(opened.and_then(|own| Some(from_to("set up", own.opened_ns, own.ready_ns?))));
-    parts.extend(stamp("wanted", Some(request.intended_ns)));
+    let wanted = match request.cause {
+        Cause::Due => "wanted",
+        Cause::Hint => "hinted",
+        Cause::Push => "promised",
+    };
+    parts.extend(stamp(wanted, Some(request.intended_ns)));
     parts.extend(stamp("sent", request.sent_ns));
     parts.extend(stamp("first byte", request.first_byte_ns));
     parts.extend(stamp("done", request.done_ns));

@@ -708,6 +708,7 @@ fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
         requests.push(RequestTrace {
             url: format!("https://site.test{}", resource.path),
             connection: Some(u32::try_from(lane).unwrap()),
+            cause: Default::default(),
             intended_ns: intended as u64,
             sent_ns: Some(sent as u64),
             first_byte_ns: Some(first as u64),

@@ -181,6 +181,7 @@ impl Table for Request {
             cause [sample.cause] "why it began: `due`, `hint` (a 103 response named it) or `push` (the server promised the response, so nothing was sent)";
             phase [sample.phase] "`warmup` (stored, not analysed) or `measure`";
             intended_ns [sample.intended_ns] "when it was due";
+            resent_count [sample.resent] "how often it was sent again because its connection was lost";
             sent_ns [sample.sent_ns] "when its first byte was handed to the transport; null where it was not sent, as of a pushed response";
             first_byte_ns [sample.first_byte_ns] "when the header of the final response was read; null where none came";
             done_ns [sample.done_ns] "when the last byte of the response was read, or when the request failed";
@@ -246,6 +247,8 @@ impl Table for ConnectionRow {
             hinted_used_count [hinted.used] "resources that the client requested because a 103 response named them";
             hinted_late_count [hinted.late] "resources that a 103 response named after the client had requested them";
             hinted_unused_count [hinted.unused] "targets of a 103 response that the client does not need";
+            lost [lost] "whether the client gave it up because its network had lost it (`reconnect`)";
+            lost_requests_count [resent] "requests that were in flight then and were sent again";
             sent_bytes [sent_bytes] "bytes handed to the transport: TCP or UDP payload";
             received_bytes [received_bytes] "bytes received from the transport: TCP or UDP payload";
         };
