@@ -49,6 +49,7 @@ mod probe;
 mod process;
 mod procfs;
 pub mod registry;
+mod relay;
 mod settings;
 mod stamp;
 mod streams;
@@ -79,6 +80,7 @@ use node::NodeBuilder;
 pub use node::{Addresses, CpuUsage, Node};
 pub use observer::{Observation, ObservedSegment};
 pub use process::{Exit, Input, Output, Process, Program};
+pub use relay::Relay;
 pub use settings::LinkSettings;
 pub use terminal::Terminal;
 

@@ -17,6 +17,7 @@ mod monitor;
 mod netem;
 mod network;
 mod processes;
+mod relay;
 mod rights;
 mod topology;
 
@@ -104,6 +105,18 @@ const TESTS: &[Test] = &[
     ("netem::delay_loss_and_order_are_as_configured", netem::delay_loss_and_order_are_as_configured),
     ("monitor::what_happens_in_the_nodes_is_in_the_rows", monitor::what_happens_in_the_nodes_is_in_the_rows),
     ("monitor::a_node_that_is_this_machine", monitor::a_node_that_is_this_machine),
+    (
+        "relay::tcp_reaches_a_server_outside_over_the_emulated_link",
+        relay::tcp_reaches_a_server_outside_over_the_emulated_link,
+    ),
+    (
+        "relay::datagrams_keep_their_limits_and_their_clients",
+        relay::datagrams_keep_their_limits_and_their_clients,
+    ),
+    (
+        "relay::a_refused_connection_and_a_reset_are_passed_on",
+        relay::a_refused_connection_and_a_reset_are_passed_on,
+    ),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
     ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),
