@@ -383,10 +383,17 @@ mod tests {
             bytes,
             named_by,
             named_at_bytes,
+            origin: 0,
         };
         let mut resources = vec![resource(document_bytes, None, 0)];
         resources.extend(children.iter().map(|(bytes, parent, at)| resource(*bytes, Some(*parent), *at)));
-        Page { name: "p".to_owned(), title: "p".to_owned(), resources, delivery: Default::default() }
+        Page {
+            name: "p".to_owned(),
+            title: "p".to_owned(),
+            resources,
+            delivery: Default::default(),
+            origins: Vec::new(),
+        }
     }
 
     /// The load time in milliseconds on a round trip of 100 ms without a rate.

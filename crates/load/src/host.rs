@@ -65,7 +65,9 @@ impl Host<'_> {
         for number in 0..count {
             let target = request::target(assignment, number % distinct);
             let same = hosts.iter().position(|host| {
-                host.target.server_name == target.server_name && host.target.trust == target.trust
+                host.target.variant == target.variant
+                    && host.target.server_name == target.server_name
+                    && host.target.trust == target.trust
             });
             let config = match same.and_then(|same| hosts.get(same)) {
                 Some(host) => host.config.clone(),

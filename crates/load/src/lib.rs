@@ -51,4 +51,5 @@ pub use live::{Live, Snapshot};
 pub use rows::{RowMessage, RowReceiver, RowSender, row_queue};
 pub use tally::Tallies;
 pub use transport::buffer_shortfalls;
+pub use trust::tls_config;
 pub use worker::{Observers, Report, run, run_observed};

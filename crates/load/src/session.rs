@@ -32,7 +32,10 @@ pub(crate) struct Session {
     pub(crate) kinds: ContentKinds,
     pub(crate) samples: Vec<Sample>,
     group: u16,
-    expected_version: HttpVersion,
+    /// The HTTP version of each host, the assignment's target first.
+    expected_versions: Vec<HttpVersion>,
+    /// The host of each URL; URLs beyond the end are of the first.
+    hosts: Vec<u16>,
     /// The origin of each URL, as its requests name it; URLs beyond the end have the first host's.
     pub(crate) origins: Vec<Arc<Origin>>,
     pub(crate) first_origin: Arc<Origin>,
@@ -90,7 +93,11 @@ impl Session {
             kinds: ContentKinds::default(),
             samples: Vec::with_capacity(1024),
             group,
-            expected_version: assignment.target.variant.http(),
+            expected_versions: std::iter::once(&assignment.target)
+                .chain(&options.requests.further_targets)
+                .map(|target| target.variant.http())
+                .collect(),
+            hosts: options.requests.paths.iter().map(|path| path.target).collect(),
             origins: options.requests.paths.iter().map(|path| Origin::of(assignment, path.target)).collect(),
             first_origin: Origin::of(assignment, 0),
             open: Slots::default(),
@@ -323,13 +330,21 @@ impl Session {
     pub(crate) fn end(&mut self, request: RequestId, failure: Option<Failure>, now: u64) -> Effect {
         let Some(mut sample) = self.open.remove(request) else { return Effect::None };
         sample.done_ns = Some(now);
+        if let Some(client) = self.client(sample.client).filter(|_| failure.is_none()) {
+            client.work.handle_body_end(sample.url, now);
+        }
         sample.outcome = match failure {
             Some(failure) => Outcome::Failed(failure),
-            None => judge(&sample, self.expected_version),
+            None => judge(&sample, self.expected_version(sample.url)),
         };
         let ended = ConnectionRequests::of(&sample);
         self.finish(sample);
         Effect::RequestEnded(ended)
+    }
+
+    fn expected_version(&self, url: u32) -> HttpVersion {
+        let host = self.hosts.get(url as usize).copied().unwrap_or(0);
+        self.expected_versions.get(usize::from(host)).copied().unwrap_or(self.expected_versions[0])
     }
 
     fn finish(&mut self, mut sample: Sample) {

@@ -6,7 +6,8 @@ use crate::delivery::Delivery;
 use crate::error::{InputError, Source};
 use crate::number::float;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};
-use crate::request_path::check_file_path;
+use crate::request_path::{check_file_path, check_request_path};
+use crate::url::Url;
 use crate::{keys, named, units};
 
 /// Bytes at the start of a document or style sheet before its first reference.
@@ -26,6 +27,10 @@ pub struct Page {
     /// How a server delivers it, which is the workload's to say.
     #[serde(default, skip_serializing_if = "Delivery::is_plain")]
     pub delivery: Delivery,
+    /// The origins of a page of servers that h123 does not start, the document's first. Empty for a page whose
+    /// bodies h123 makes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Url>,
 }
 
 /// One resource of a page.
@@ -41,6 +46,14 @@ pub struct Resource {
     pub named_by: Option<usize>,
     /// How many bytes of the parent's body must have arrived until the whole reference is known.
     pub named_at_bytes: u64,
+    /// Index into [`Page::origins`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub origin: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+const fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 named! { "a kind of resource";
@@ -80,6 +93,11 @@ impl ResourceKind {
 }
 
 impl Page {
+    /// Whether its bodies are those of servers that h123 does not start, and therefore unknown.
+    pub const fn is_outside(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// Sum of all body lengths.
     pub fn total_bytes(&self) -> u64 {
         self.resources.iter().map(|resource| resource.bytes).sum()
@@ -101,31 +119,47 @@ impl Page {
     /// references.
     pub fn parse(name: &str, source: Source<'_>) -> Result<Page, InputError> {
         read_file(source, "the page", PAGE_KEYS, |root| {
-            let mut resources: Vec<Resource> = Vec::new();
             let title = root.required("title", Table::string)?.value;
+            let origins =
+                root.parsed("origin", parse_origin)?.map(|origin| origin.value).into_iter().collect();
+            let mut page = Page {
+                name: name.to_owned(),
+                title,
+                resources: Vec::new(),
+                delivery: Delivery::default(),
+                origins,
+            };
             for entry in root.tables("resource")? {
-                add(&mut resources, &entry.with_keys(RESOURCE_KEYS)?)?;
+                add(&mut page, &entry.with_keys(RESOURCE_KEYS)?)?;
             }
-            if resources.is_empty() {
+            if page.resources.is_empty() {
                 return Err(root.error("the page has no `[[resource]]`; add the document"));
             }
-            Ok(Page { name: name.to_owned(), title, resources, delivery: Delivery::default() })
+            Ok(page)
         })
     }
 }
 
 const PAGE_KEYS: &[Key] = keys! {
     "title", "text", "required", r#""The shop's front page""#, "One line that describes the page.";
+    "origin", "text", "none: h123 makes the bodies", r#""https://www.example.com""#,
+        "Scheme, host and port of the real page. It then needs a [server with a `url`](studies.md#servers-that-already-run), \
+         which takes the place of this origin; its bodies are not compared.";
     "resource", "tables `[[resource]]`", "required", "",
         "The resources: the document first, parents before their children; see below.";
 };
 const RESOURCE_KEYS: &[Key] = keys! {
-    "path", "text", "required", r#""/shop/photo{n}.png""#, "The path: begins with `/`, has no `..`, each path once.";
+    "path", "text", "required", r#""/shop/photo{n}.png""#,
+        "The path: begins with `/`, has no `..`, each path once. With an `origin` it may have a query.";
     "kind", "text", "required", r#""css""#, "`html`, `css`, `js`, `image` or `font`.";
     "sizes", "list of sizes", "required", r#"["25kB", "14kB"]"#,
         "The body length. Several sizes make several resources, numbered from 1 by `{n}` in the path.";
     "named_by", "text", "required but for the document", r#""/shop/shop.css""#,
-        "The path of the document or style sheet above that names it.";
+        "The path of the document or style sheet above that names it; with an `origin` it may be a script, or an absolute URL.";
+    "named_at", "size", "a place for each reference", r#""12kB""#,
+        "How much of the parent has arrived when this is requested. Requires the page's `origin`.";
+    "origin", "text", "the page's", r#""https://cdn.example.com""#,
+        "Scheme, host and port of another host. Requires the page's `origin`.";
 };
 
 /// Every table of a page file.
@@ -134,11 +168,30 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[[resource]]", keys: RESOURCE_KEYS },
 ];
 
+/// The most hosts of a page.
+const MOST_ORIGINS: usize = 100;
+
+fn parse_origin(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text)?;
+    if url.path != "/" {
+        return Err(format!("`{text}` has a path; write scheme and host only, such as `{}`", url.origin()));
+    }
+    Ok(url)
+}
+
 /// Adds one `[[resource]]`: a resource for each of its sizes.
-fn add(resources: &mut Vec<Resource>, entry: &Table<'_>) -> Result<(), InputError> {
+fn add(page: &mut Page, entry: &Table<'_>) -> Result<(), InputError> {
     let written = entry.required("path", Table::string)?;
     let kind = entry.required("kind", Table::named)?.value;
-    let named_by = find_parent(resources, &written, entry.string("named_by")?)?;
+    let check = if page.is_outside() { check_request_path } else { check_file_path };
+    check(&written.value).map_err(|problem| written.error(problem))?;
+    let origin = read_origin(page, entry)?;
+    let named_at = entry.parsed("named_at", units::parse_size_bytes)?;
+    if let Some(key) = named_at.as_ref().filter(|_| !page.is_outside()) {
+        return Err(key
+            .error("`named_at` requires the page's `origin`; remove it, because h123 makes the references"));
+    }
+    let named_by = find_parent(page, &written, entry.string("named_by")?)?;
     let sizes = entry.required("sizes", Table::some_strings)?;
     if sizes.value.len() > 1 && !written.value.contains("{n}") {
         let count = sizes.value.len();
@@ -149,28 +202,48 @@ fn add(resources: &mut Vec<Resource>, entry: &Table<'_>) -> Result<(), InputErro
     for (index, size) in sizes.value.into_iter().enumerate() {
         let bytes = size.map(|text| units::parse_size_bytes(&text))?.value;
         let path = written.value.replace("{n}", &(index + 1).to_string());
-        if resources.iter().any(|resource| resource.path == path) {
+        if page.resources.iter().any(|other| other.path == path && other.origin == origin) {
             return Err(written.error(format!("`{path}` appears twice; give each resource its own path")));
         }
-        let named_at_bytes = named_by.map_or(0, |parent| next_reference_end(resources, parent));
-        if let Some(parent) = named_by.map(|parent| &resources[parent]).filter(|p| named_at_bytes > p.bytes) {
-            return Err(written.error(format!(
-                "`{}` has {} bytes; it needs at least {named_at_bytes} to name `{path}`",
-                parent.path, parent.bytes
-            )));
+        let mut named_at_bytes = named_by.map_or(0, |parent| next_reference_end(&page.resources, parent));
+        if let Some(parent) = named_by.map(|parent| &page.resources[parent]) {
+            if page.is_outside() {
+                let asked = named_at.as_ref().map_or(named_at_bytes, |named_at| named_at.value);
+                named_at_bytes = asked.min(parent.bytes);
+            } else if named_at_bytes > parent.bytes {
+                return Err(written.error(format!(
+                    "`{}` has {} bytes; it needs at least {named_at_bytes} to name `{path}`",
+                    parent.path, parent.bytes
+                )));
+            }
         }
-        resources.push(Resource { path, kind, bytes, named_by, named_at_bytes });
+        page.resources.push(Resource { path, kind, bytes, named_by, named_at_bytes, origin });
     }
     Ok(())
 }
 
+/// The index of a resource's origin, which is added to the page's where it is new.
+fn read_origin(page: &mut Page, entry: &Table<'_>) -> Result<u16, InputError> {
+    let Some(origin) = entry.parsed("origin", parse_origin)? else { return Ok(0) };
+    if !page.is_outside() {
+        return Err(origin.error("`origin` requires the page's `origin`; add it above the resources"));
+    }
+    let known = page.origins.iter().position(|known| known.has_origin_of(&origin.value));
+    let index = known.unwrap_or_else(|| {
+        page.origins.push(origin.value.clone());
+        page.origins.len() - 1
+    });
+    let index = u16::try_from(index).ok().filter(|index| usize::from(*index) < MOST_ORIGINS);
+    index
+        .ok_or_else(|| origin.error(format!("the page has more than {MOST_ORIGINS} hosts; remove resources")))
+}
+
 fn find_parent(
-    resources: &[Resource],
+    page: &Page,
     path: &Placed<String>,
     named_by: Option<Placed<String>>,
 ) -> Result<Option<usize>, InputError> {
-    check_file_path(&path.value).map_err(|problem| path.error(problem))?;
-    match (named_by, resources.is_empty()) {
+    match (named_by, page.resources.is_empty()) {
         (None, true) => Ok(None),
         (Some(parent), true) => {
             Err(parent.error("the first resource is the document, which has no `named_by`; remove it"))
@@ -180,11 +253,21 @@ fn find_parent(
             path.value
         ))),
         (Some(parent), false) => {
-            let is_parent = |resource: &Resource| {
-                resource.path == parent.value
-                    && matches!(resource.kind, ResourceKind::Html | ResourceKind::Css)
+            // A script names others when it runs, which h123's own content does not do.
+            let may_name = |kind: ResourceKind| {
+                matches!(kind, ResourceKind::Html | ResourceKind::Css)
+                    || page.is_outside() && kind == ResourceKind::Js
             };
-            resources.iter().position(is_parent).map(Some).ok_or_else(|| {
+            let is_parent = |resource: &Resource| {
+                let is_named = match page.origins.get(usize::from(resource.origin)) {
+                    Some(origin) if parent.value.contains("://") => {
+                        parent.value.strip_prefix(&origin.origin()) == Some(&resource.path)
+                    }
+                    _ => resource.path == parent.value,
+                };
+                is_named && may_name(resource.kind)
+            };
+            page.resources.iter().position(is_parent).map(Some).ok_or_else(|| {
                 let expected = "write the path of one above";
                 parent.error(format!("`{}` is not a document or style sheet; {expected}", parent.value))
             })
@@ -201,8 +284,12 @@ fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
 /// One line such as `55 resources, 1.6 MB, pushes 1 resource`, for tables and reports.
 pub fn describe(page: &Page) -> String {
     let resources = units::counted(page.resources.len() as u64, "resource");
+    let hosts = match page.origins.len() {
+        0 | 1 => String::new(),
+        count => format!(" on {count} hosts"),
+    };
     let bytes = units::format_bytes(float(page.total_bytes()));
-    format!("{resources}, {bytes}{}", page.delivery.describe())
+    format!("{resources}{hosts}, {bytes}{}", page.delivery.describe())
 }
 
 #[cfg(test)]
@@ -226,6 +313,27 @@ mod tests {
         assert_eq!(page.resources[1].named_at_bytes, 384);
         assert_eq!(page.resources[2].named_at_bytes, 512);
         assert_eq!(page.children(0).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_real_page_has_hosts_queries_and_places() {
+        let text = "title = 'x'\norigin = 'https://a.test'\n\
+                    [[resource]]\npath = '/?q=1'\nkind = 'html'\nsizes = ['10kB']\n\
+                    [[resource]]\npath = '/a.js'\nkind = 'js'\nsizes = ['1kB']\nnamed_by = '/?q=1'\nnamed_at = '4kB'\n\
+                    origin = 'https://cdn.test:8443'\n\
+                    [[resource]]\npath = '/a.js'\nkind = 'js'\nsizes = ['2kB']\nnamed_by = 'https://cdn.test:8443/a.js'\n\
+                    named_at = '9kB'\n";
+        let page = parse(text).unwrap();
+        let found: Vec<_> = page.resources.iter().map(|r| (r.origin, r.named_by, r.named_at_bytes)).collect();
+        assert_eq!(found, [(0, None, 0), (1, Some(0), 4000), (0, Some(1), 1000)]);
+        assert_eq!(
+            (page.origins[1].port, describe(&page)),
+            (8443, "3 resources on 2 hosts, 13 kB".to_owned())
+        );
+        let without = text.replace("origin = 'https://a.test'\n", "").replace("/?q=1", "/");
+        assert!(parse(&without).unwrap_err().contains("`origin` requires the page's `origin`"));
+        let path = text.replace("https://a.test", "https://a.test/b");
+        assert!(parse(&path).unwrap_err().contains("write scheme and host only, such as `https://a.test`"));
     }
 
     #[test]

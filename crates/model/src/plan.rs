@@ -4,6 +4,7 @@ mod addresses;
 mod check;
 mod files;
 mod group;
+mod remote;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -34,6 +35,7 @@ pub use crate::level::Level;
 pub use addresses::connections_each;
 pub(crate) use group::circle_of_ends;
 pub use group::{ClientGroup, GroupEnd};
+pub use remote::{MOST_RATE, MOST_REQUESTS, OutsideRequests, Remote, RemoteTrust};
 
 /// The version of `plan.json`.
 pub const PLAN_VERSION: u32 = 9;
@@ -164,6 +166,8 @@ pub struct PlannedTopology {
 
 /// The topology that is this machine and its loopback.
 pub const DIRECT: &str = "direct";
+/// The topology whose last node stands for servers that h123 does not start.
+pub const OUTSIDE: &str = "outside";
 /// The topology of a client and a server with one network between them.
 pub const PAIR: &str = "pair";
 
@@ -247,6 +251,9 @@ pub struct ServerChain {
     /// The servers behind it, each behind the one before, if it is a proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backs: Vec<BackServer>,
+    /// Where it is, if h123 does not start it; its node then stands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
 }
 
 /// A server behind a proxy.
@@ -327,16 +334,15 @@ impl Cell {
 impl ServerChain {
     /// A server alone, with its default settings.
     pub fn alone(node: &str, server: &str) -> ServerChain {
-        ServerChain {
-            node: node.to_owned(),
-            server: server.to_owned(),
-            set: Settings::new(),
-            backs: Vec::new(),
-        }
+        let (node, server) = (node.to_owned(), server.to_owned());
+        ServerChain { node, server, set: Settings::new(), backs: Vec::new(), remote: None }
     }
 
     /// What it is made of, in one line, such as `nghttpx (workers = 2) → apache over h1`.
     pub fn describe(&self) -> String {
+        if let Some(remote) = &self.remote {
+            return remote.describe();
+        }
         let mut words = with_settings(&self.server, &self.set);
         for back in &self.backs {
             let _ = write!(words, " → {} over {}", with_settings(&back.server, &back.set), back.variant);
@@ -344,9 +350,10 @@ impl ServerChain {
         words
     }
 
-    /// The adapters that it needs.
+    /// The adapters that it needs: those of the servers that h123 starts.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.server.as_str()).chain(self.backs.iter().map(|back| back.server.as_str()))
+        let front = Some(self.server.as_str()).filter(|_| self.remote.is_none());
+        front.into_iter().chain(self.backs.iter().map(|back| back.server.as_str()))
     }
 }
 
@@ -414,9 +421,10 @@ impl Plan {
         self.cells.iter().map(|cell| cell.group.node.as_str()).collect()
     }
 
-    /// The prediction of a run's duration.
+    /// The prediction of a run's duration, with the rest of servers outside after it.
     pub fn expected_run_ns(&self, first: u32) -> u64 {
-        self.cells_of_run(first).iter().map(|cell| cell.expected_run_ns).max().unwrap_or(0)
+        let longest_ns = self.cells_of_run(first).iter().map(|cell| cell.expected_run_ns).max().unwrap_or(0);
+        longest_ns.max(self.rest_ns(first))
     }
 
     /// The longest time that a group of a run may take.
@@ -491,7 +499,7 @@ impl Plan {
     pub fn pages(&self) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
         for named in &self.workloads {
-            if let Some(page) = named.workload.page()
+            if let Some(page) = named.workload.page().filter(|page| !page.is_outside())
                 && pages.iter().all(|known| known.name != page.name)
             {
                 pages.push(Page { delivery: Delivery::default(), ..page.clone() });

@@ -9,7 +9,7 @@ use crate::level::is_sweep;
 use crate::monitor::MonitorRate;
 use crate::network;
 use crate::pins::{Pins, TlsVersion};
-use crate::plan::{Cell, Level, Plan};
+use crate::plan::{Cell, Level, OutsideRequests, Plan};
 use crate::units::{format_bytes, format_expected, format_ns, three_digits};
 use crate::variant::Variant;
 
@@ -48,6 +48,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
         let rtt = format_ns(rtt_ns);
         entry(out, "names", &format!("every run asks a name server, {rtt} away, for the server's address"))?;
     }
+    if let Some(asked) = plan.outside_requests() {
+        entry(out, "requests", &outside(plan, asked))?;
+    }
     let expected = format_expected(plan.expected_ns());
     let runs = plan.least_runs().len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);
@@ -63,6 +66,19 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_order(out, plan)?;
     write_servers(out, plan)?;
     write_pins(out, plan)
+}
+
+/// What a study asks of servers that h123 does not start.
+fn outside(plan: &Plan, asked: OutsideRequests) -> String {
+    let OutsideRequests { each_run, runs, all } = asked;
+    let limits = plan.remote_cells().map(|(_, remote)| (remote.most_requests, remote.most_rate));
+    let (most, rate) = limits.min().unwrap_or_default();
+    let rests = plan.run_cells().map(|cell| plan.rest_ns(cell.cell)).filter(|rest_ns| *rest_ns > 0);
+    let rest = format_ns(rests.max().unwrap_or(0));
+    format!(
+        "{all} outside: {runs} runs × about {each_run}; the limit is {most}. Runs begin up to {rest} apart, for {rate} \
+         requests per second on average"
+    )
 }
 
 fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {

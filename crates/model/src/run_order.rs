@@ -35,7 +35,9 @@ impl Plan {
                 "the runs of this plan were drawn in another way; another version of h123 made it".to_owned()
             );
         }
-        Ok(Plan { runs_per_cell: wanted, runs, ..self.clone() })
+        let plan = Plan { runs_per_cell: wanted, runs, ..self.clone() };
+        plan.check_outside()?;
+        Ok(plan)
     }
 }
 

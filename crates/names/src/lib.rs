@@ -16,6 +16,8 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+mod lookup;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -34,6 +36,8 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+
+pub use lookup::{https_services, system_resolver};
 
 /// A TCP connection without queries for this long is closed.
 const TCP_PATIENCE: Duration = Duration::from_secs(5);

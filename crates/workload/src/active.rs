@@ -99,6 +99,7 @@ impl RequestSource for ActiveWorkload {
     forward!(fn handle_body(self: &mut Self, url: u32, received_bytes: u64, now: u64));
     forward!(fn handle_offer(self: &mut Self, path: &str, cause: Cause, now: u64) -> Offer);
     forward!(fn cause(self: &Self, url: u32) -> Cause);
+    forward!(fn handle_body_end(self: &mut Self, url: u32, now: u64));
     forward!(fn waiting(self: &Self, target: usize) -> usize);
     forward!(fn has_queue(self: &Self) -> bool);
     forward!(fn is_paced(self: &Self) -> bool);

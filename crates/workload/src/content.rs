@@ -379,12 +379,14 @@ mod tests {
             bytes,
             named_by,
             named_at_bytes: named_by.map_or(0, |_| PROLOGUE_BYTES + REFERENCE_BYTES * slot),
+            origin: 0,
         };
         use ResourceKind::{Css, Font, Html, Image, Js};
         Page {
             delivery: Default::default(),
             name: "p".into(),
             title: "A \"page\" & <more>".into(),
+            origins: Vec::new(),
             resources: vec![
                 resource("/p/", Html, 5_000, None, 0),
                 resource("/p/a.css", Css, 2_000, Some(0), 1),

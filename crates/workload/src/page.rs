@@ -17,14 +17,26 @@ pub struct PageTree {
     children: Vec<Vec<usize>>,
     /// The number of each path.
     paths: HashMap<String, u32>,
+    /// The hosts; 1 for a page whose bodies h123 makes.
+    targets: usize,
 }
 
 impl PageTree {
     /// The tree of a page's references.
     pub(crate) fn new(page: &Page) -> Self {
-        let children = (0..page.resources.len()).map(|parent| page.children(parent).collect()).collect();
+        let by_place = |parent| {
+            let mut children: Vec<usize> = page.children(parent).collect();
+            children.sort_by_key(|child| page.resources[*child].named_at_bytes);
+            children
+        };
+        let children = (0..page.resources.len()).map(by_place).collect();
         let paths = page.resources.iter().map(|resource| resource.path.clone()).zip(0..).collect();
-        PageTree { page: page.clone(), children, paths }
+        PageTree { page: page.clone(), children, paths, targets: page.origins.len().max(1) }
+    }
+
+    fn target_of(&self, url: u32) -> usize {
+        let origin = self.page.resources.get(url as usize).map_or(0, |resource| usize::from(resource.origin));
+        if origin < self.targets { origin } else { 0 }
     }
 }
 
@@ -36,8 +48,8 @@ pub struct PageLoader {
     named: Vec<usize>,
     /// Why each resource was requested, or is due; `None` before.
     causes: Vec<Option<Cause>>,
-    /// Due, not requested yet.
-    queue: VecDeque<Due>,
+    /// Due, not requested yet, for each host.
+    queues: Vec<VecDeque<Due>>,
     /// Requested, not ended yet.
     in_flight: usize,
 }
@@ -46,12 +58,13 @@ impl PageLoader {
     /// A loader whose document is due at `now`.
     pub(crate) fn new(tree: Arc<PageTree>, now: u64) -> Self {
         let named = vec![0; tree.children.len()];
-        let queue = VecDeque::from([Due { url: 0, intended_ns: now }]);
+        let mut queues = vec![VecDeque::new(); tree.targets];
+        queues[0].push_back(Due { url: 0, intended_ns: now });
         let mut causes = vec![None; tree.children.len()];
         if let Some(document) = causes.first_mut() {
             *document = Some(Cause::Due);
         }
-        PageLoader { tree, named, causes, queue, in_flight: 0 }
+        PageLoader { tree, named, causes, queues, in_flight: 0 }
     }
 }
 
@@ -61,17 +74,22 @@ impl RequestSource for PageLoader {
     }
 
     fn expected_body_bytes(&self, url: u32) -> Option<u64> {
-        self.tree.page.resources.get(url as usize).map(|resource| resource.bytes)
+        let page = Some(&self.tree.page).filter(|page| !page.is_outside())?;
+        page.resources.get(url as usize).map(|resource| resource.bytes)
     }
 
-    fn poll_request(&mut self, _target: usize, _now: u64) -> Option<Due> {
-        let due = self.queue.pop_front()?;
+    fn targets(&self) -> usize {
+        self.tree.targets
+    }
+
+    fn poll_request(&mut self, target: usize, _now: u64) -> Option<Due> {
+        let due = self.queues.get_mut(target)?.pop_front()?;
         self.in_flight += 1;
         Some(due)
     }
 
-    fn waiting(&self, _target: usize) -> usize {
-        self.queue.len()
+    fn waiting(&self, target: usize) -> usize {
+        self.queues.get(target).map_or(0, VecDeque::len)
     }
 
     /// Queues the children whose references lie within the first `received_bytes` of their parent.
@@ -85,8 +103,17 @@ impl RequestSource for PageLoader {
             if self.causes[child].is_none() {
                 self.causes[child] = Some(Cause::Due);
                 #[expect(clippy::cast_possible_truncation, reason = "a page has far fewer resources")]
-                self.queue.push_back(Due { url: child as u32, intended_ns: now });
+                let due = Due { url: child as u32, intended_ns: now };
+                let target = self.tree.target_of(due.url);
+                self.queues[target].push_back(due);
             }
+        }
+    }
+
+    /// The real body may be shorter than the one that was modelled.
+    fn handle_body_end(&mut self, url: u32, now: u64) {
+        if self.tree.page.is_outside() {
+            self.handle_body(url, u64::MAX, now);
         }
     }
 
@@ -94,17 +121,18 @@ impl RequestSource for PageLoader {
     fn handle_offer(&mut self, path: &str, cause: Cause, now: u64) -> Offer {
         let Some(&url) = self.tree.paths.get(path) else { return Offer::Unneeded };
         let due = Due { url, intended_ns: now };
-        let waits_at = self.queue.iter().position(|due| due.url == url);
+        let target = self.tree.target_of(url);
+        let waits_at = self.queues[target].iter().position(|due| due.url == url);
         let is_new = self.causes[url as usize].is_none();
         if !is_new && (cause != Cause::Push || waits_at.is_none()) {
             return Offer::Late;
         }
         self.causes[url as usize] = Some(cause);
         if cause == Cause::Push {
-            waits_at.map(|place| self.queue.remove(place));
+            waits_at.map(|place| self.queues[target].remove(place));
             self.in_flight += 1;
         } else {
-            self.queue.push_back(due);
+            self.queues[target].push_back(due);
         }
         Offer::Taken(due)
     }
@@ -118,7 +146,7 @@ impl RequestSource for PageLoader {
     }
 
     fn is_finished(&self, _now: u64) -> bool {
-        self.queue.is_empty() && self.in_flight == 0
+        self.queues.iter().all(VecDeque::is_empty) && self.in_flight == 0
     }
 
     fn connections(&self, limit: u32) -> Connections {
@@ -178,6 +206,28 @@ mod tests {
             loader.handle_done(true, 0);
         }
         assert!(loader.is_finished(0));
+    }
+
+    #[test]
+    fn hosts_have_queues_and_a_short_body_names_all() {
+        let outside = PAGE.replacen("title = 'x'", "title = 'x'\norigin = 'https://a.test'", 1).replacen(
+            "named_by = '/'",
+            "named_by = '/'\norigin = 'https://b.test'",
+            1,
+        );
+        let page = Page::parse("p", Source { file: "p", text: &outside }).unwrap();
+        let mut loader = PageLoader::new(Arc::new(PageTree::new(&page)), 7);
+        assert_eq!((loader.targets(), loader.expected_body_bytes(0)), (2, None));
+        loader.poll_request(0, 0);
+        loader.handle_body(0, 100, 8);
+        assert_eq!((loader.waiting(0), loader.waiting(1)), (0, 0));
+        loader.handle_body_end(0, 9);
+        assert_eq!(loader.poll_request(1, 9), Some(Due { url: 1, intended_ns: 9 }));
+        assert_eq!(loader.poll_request(0, 9), Some(Due { url: 2, intended_ns: 9 }));
+        assert_eq!(
+            (loader.poll_request(0, 9), loader.poll_request(1, 9), loader.poll_request(2, 9)),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -158,6 +158,9 @@ pub trait RequestSource {
     /// `received_bytes` of the body of `url` have arrived so far.
     fn handle_body(&mut self, _url: u32, _received_bytes: u64, _now: u64) {}
 
+    /// The whole body of `url` has arrived, whatever its length.
+    fn handle_body_end(&mut self, _url: u32, _now: u64) {}
+
     /// Requests to a host that are due and can use *any* connection.
     fn waiting(&self, _target: usize) -> usize {
         0

@@ -17,6 +17,7 @@ use crate::library::plan_of;
 use crate::study::Study;
 use crate::study::cores::Cores;
 use crate::study::environment::{self, COMMAND_NOTE, Emulation, environment};
+use crate::study::outside::Outside;
 use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, clock};
 use crate::study::result::{finish, open, usage};
@@ -91,6 +92,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let find_client = |name: &str| Ok((name.to_owned(), Clients::find(name)?));
     let servers = plan.adapters().into_iter().map(find_server).collect::<Result<_>>()?;
     let clients = plan.external_clients().into_iter().map(find_client).collect::<Result<_>>()?;
+    let outside = Outside::discover(&plan, stop)?;
     let mut folder = result_folder(args, &plan)?;
     folder.lock()?;
     if args.resume.is_some() && args.overrides.runs().is_some() {
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let study = Study {
         plan: &plan,
         servers,
+        outside,
         clients,
         authority: Authority::new()?,
         emulated: emulation.missing.is_none(),

@@ -14,6 +14,7 @@ use model::sample::{FailureKind, Outcome};
 use model::tunable::NO_SETTINGS;
 use model::{Cell, Page, Variant};
 
+use crate::study::outside::RemoteChain;
 use crate::study::server_time::TimedServer;
 use crate::study::{SERVER_NAME, Study, failed};
 
@@ -33,13 +34,18 @@ pub(crate) struct RunningServers<'n> {
 #[derive(Debug)]
 struct RunningChain<'n> {
     chain: ServerChain,
-    /// The front server first.
+    /// The front server first; empty if h123 does not start it.
     servers: Vec<RunningServer<'n>>,
+    /// What stands for a server that h123 does not start.
+    remote: Option<RemoteChain>,
 }
 
 impl Study<'_> {
     /// Why the servers of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_servers(&self, cell: &Cell) -> Option<String> {
+        if let Some(remote) = &cell.chain.remote {
+            return self.outside.unsupported(remote, cell.group.variant);
+        }
         let page = self.plan.workloads[cell.group.workload].workload.page();
         let pages = page.map_or(&[][..], std::slice::from_ref);
         let of_server = |(server, variant, pages): (&str, Variant, &[Page])| {
@@ -87,6 +93,10 @@ impl Study<'_> {
         folder: impl Fn(&str) -> PathBuf,
         seed: u64,
     ) -> Result<RunningChain<'n>, Outcome> {
+        if let Some(remote) = &chain.remote {
+            let remote = Some(self.open_relays(lab, chain, remote, users)?);
+            return Ok(RunningChain { chain: chain.clone(), servers: Vec::new(), remote });
+        }
         let pins = users.first().map_or(&self.plan.pins, |cell| self.plan.pins_of(cell));
         // A server starts after the one behind it, which it connects to.
         let mut behind: Vec<(Target, RunningServer<'n>)> = Vec::new();
@@ -124,7 +134,7 @@ impl Study<'_> {
         let front = self.adapter(&chain.server)?.start(node, &spec)?;
         let backs = behind.into_iter().rev().map(|(_, server)| server);
         let servers = std::iter::once(front).chain(backs).collect();
-        Ok(RunningChain { chain: chain.clone(), servers })
+        Ok(RunningChain { chain: chain.clone(), servers, remote: None })
     }
 
     /// The study's pages, delivered as the workloads of these cells want it.
@@ -180,21 +190,25 @@ impl Study<'_> {
 }
 
 impl RunningServers<'_> {
-    /// What the clients of a cell connect to.
+    /// What the clients of a cell connect to: the server, then the further hosts of its page.
     ///
     /// # Errors
     /// The run's outcome: the front server does not serve the variant.
-    pub(crate) fn target(&self, cell: &Cell) -> Result<Target, Outcome> {
+    pub(crate) fn targets(&self, study: &Study<'_>, cell: &Cell) -> Result<Vec<Target>, Outcome> {
         let missing =
             || Outcome::failed(FailureKind::Server, "its servers were not started: a fault of h123");
         let chain = self.chains.iter().find(|running| running.chain == cell.chain).ok_or_else(missing)?;
-        target_of(&chain.servers[0], cell.group.variant)
+        match (&chain.remote, chain.servers.first()) {
+            (Some(remote), _) => study.remote_targets(cell, remote),
+            (None, Some(front)) => Ok(vec![target_of(front, cell.group.variant)?]),
+            (None, None) => Err(missing()),
+        }
     }
 
     /// The servers whose own times are read.
     pub(crate) fn timed(&self) -> Vec<TimedServer> {
         let mut timed: Vec<TimedServer> = Vec::new();
-        for RunningChain { chain, servers } in &self.chains {
+        for RunningChain { chain, servers, .. } in &self.chains {
             let front = (&chain.node, &chain.server, None);
             let backs = chain.backs.iter().map(|back| (&back.node, &back.server, Some(back.variant)));
             let described = std::iter::once(front).chain(backs).zip(servers);

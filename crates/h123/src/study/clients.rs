@@ -133,14 +133,19 @@ impl Study<'_> {
             GroupEnd::AfterNs(after_ns) => Some(begins_ns.max(now_ns).saturating_add(after_ns)),
             GroupEnd::Done | GroupEnd::With(_) => None,
         };
+        let mut targets = servers.targets(self, cell)?.into_iter();
+        let missing = || Outcome::failed(FailureKind::Server, "it has no address: a fault of h123");
+        let target = targets.next().ok_or_else(missing)?;
+        let mut options = self.client_options(cell, logs);
+        self.add_hosts(cell, targets.collect(), &mut options.requests);
         let assignment = |clients: Clients| -> Result<Assignment, Outcome> {
             Ok(Assignment {
-                options: self.client_options(cell, logs),
+                options: options.clone(),
                 version: ASSIGNMENT_VERSION,
                 group: group.group,
                 node: group.node.clone(),
                 clock: clock.clone(),
-                target: servers.target(cell)?,
+                target: target.clone(),
                 workload: workload.clone(),
                 pins: pins.clone(),
                 seed: seed ^ u64::from(group.group),

@@ -7,6 +7,7 @@ pub(crate) mod cross;
 pub(crate) mod damages;
 pub(crate) mod environment;
 pub(crate) mod monitor;
+pub(crate) mod outside;
 pub(crate) mod overrides;
 pub(crate) mod progress;
 pub(crate) mod reference;
@@ -25,6 +26,7 @@ use model::sample::{FailureKind, Outcome};
 use model::{Page, Plan};
 
 use self::cores::Cores;
+use self::outside::Outside;
 
 /// The name in every server's certificate.
 pub(crate) const SERVER_NAME: &str = "server.h123.test";
@@ -37,6 +39,8 @@ pub(crate) struct Study<'a> {
     pub(crate) plan: &'a Plan,
     /// The servers of the plan, by name.
     pub(crate) servers: BTreeMap<String, Adapter>,
+    /// What the servers offer that h123 does not start.
+    pub(crate) outside: Outside,
     /// The external clients of the plan, by name.
     pub(crate) clients: BTreeMap<String, Client>,
     /// Signs the servers' certificates; only this study's clients trust it.

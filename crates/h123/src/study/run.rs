@@ -24,6 +24,7 @@ use store::ResultFolder;
 
 use crate::study::clients::RunClients;
 use crate::study::damages::Damages;
+use crate::study::outside::Rests;
 use crate::study::progress::Progress;
 use crate::study::reference::ReferenceMeasurements;
 use crate::study::repetition::Repetition;
@@ -53,6 +54,7 @@ impl Study<'_> {
             runs.retain(|run| stored.contains(&run.run));
             progress.restore(self.plan, runs, reference.networks());
         }
+        let mut rests = Rests::default();
         progress.show();
         for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
             if repetition.is_enough_before(planned) {
@@ -67,6 +69,9 @@ impl Study<'_> {
                 for cell in cells {
                     reference.measure(self.plan, cell, self.cores.emulator, folder)?;
                 }
+            }
+            if !rests.wait(self.plan, planned.cell, self.stop) {
+                return Ok(false);
             }
             let record = self.run_once(planned, cells, &folder.logs());
             if self.stop.load(Ordering::Relaxed) {

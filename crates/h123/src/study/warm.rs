@@ -41,6 +41,7 @@ impl Study<'_> {
         let mut requests = 0;
         for cell in cells {
             let group = &cell.group;
+            let missing = || Outcome::failed(FailureKind::Server, "it has no address: a fault of h123");
             let assignment = Assignment {
                 options: Options {
                     requests: self.plan.workload_of(group).options.requests.clone(),
@@ -50,7 +51,7 @@ impl Study<'_> {
                 group: group.group,
                 node: cell.chain.node.clone(),
                 clock: load::Clock::begin(),
-                target: servers.target(cell)?,
+                target: servers.targets(self, cell)?.into_iter().next().ok_or_else(missing)?,
                 workload: amount.workload(&self.plan.workload_of(group).workload),
                 pins: self.plan.pins_of(cell).clone(),
                 seed,

@@ -75,10 +75,11 @@ pub(super) fn parse_study(
         join.add(point, &levels, plan);
     }
     let arms = family.arms.as_ref().map_or(Vec::new(), Arms::planned);
+    let place = family.place.clone();
     let plan = family.finish(join, &exceptions, arms)?;
     let serves_files_only = |server: &str| library.server(server).is_ok_and(|facts| facts.serves_files_only);
-    plan.check_files(serves_files_only)
-        .map_err(|problem| InputError { place: family.place.clone(), problem })?;
+    let checked = plan.check_files(serves_files_only).and_then(|()| plan.check_outside());
+    checked.map_err(|problem| InputError { place, problem })?;
     Ok(plan)
 }
 

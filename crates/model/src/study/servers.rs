@@ -9,9 +9,10 @@ use crate::error::InputError;
 use crate::keys;
 use crate::named::unknown;
 use crate::pins::Pins;
-use crate::plan::{BackServer, ServerChain};
+use crate::plan::{BackServer, MOST_RATE, MOST_REQUESTS, Remote, RemoteTrust, ServerChain};
 use crate::reader::{Key, Placed, Table};
 use crate::tunable::{ServerFacts, Setting, Settings};
+use crate::url::Url;
 use crate::variant::Variant;
 
 pub(super) const SERVER_KEYS: &[Key] = keys! {
@@ -23,6 +24,15 @@ pub(super) const SERVER_KEYS: &[Key] = keys! {
     "node", "text", "the topology's `server`", r#""video-server""#,
         "Its node, a host that packets from the clients reach.";
     "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy.";
+    "url", "text", "none", r#""https://www.example.com/""#,
+        "The URL of a server that runs already: h123 starts nothing; [below](#servers-that-already-run). Excludes `use`, `set` and `back`.";
+    "cacert", "text", "the system's authorities", r#""ca.pem""#,
+        "The file with the certificate authorities to trust instead. Requires `url`.";
+    "insecure", "boolean", "`false`", "true", "Accepts any certificate. Requires `url`, excludes `cacert`.";
+    "most_requests", "whole number", "`2000`", "5000",
+        "The most requests of all runs together, 1 to 1 000 000. Requires `url`.";
+    "most_rate", "whole number", "`50`", "10",
+        "The most requests per second on average over a run and the rest after it, 1 to 10 000. Requires `url`.";
 };
 pub(super) const BACK_KEYS: &[Key] = keys! {
     "use", "text", "required", r#""nginx""#, "The server.";
@@ -41,6 +51,7 @@ pub(super) struct ServerEntry {
     pub(super) hold: Option<Hold>,
     node: Option<Placed<String>>,
     back: Option<BackEntry>,
+    remote: Option<Remote>,
 }
 
 /// `[server.NAME.back]` as written.
@@ -80,7 +91,35 @@ fn read_entry(name: Placed<String>, table: &Table<'_>, hold: &Hold) -> Result<Se
     let own = table.table("hold")?.map(|own| hold::read_onto(own, hold)).transpose()?;
     let back = read_back(table)?;
     let node = table.string("node")?;
-    Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, node, back })
+    let remote = read_remote(table)?;
+    Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, node, back, remote })
+}
+
+/// Keys of servers that h123 starts, and keys of those that it does not.
+const STARTED: [&str; 3] = ["use", "set", "back"];
+const NOT_STARTED: [&str; 4] = ["cacert", "insecure", "most_requests", "most_rate"];
+
+fn read_remote(table: &Table<'_>) -> Result<Option<Remote>, InputError> {
+    let found = |keys: &[&str]| table.keys().find(|key| keys.contains(&key.value.as_str()));
+    let Some(url) = table.parsed("url", Url::parse)? else {
+        return found(&NOT_STARTED).map_or(Ok(None), |key| {
+            Err(key.error(format!("`{}` requires `url`; add it, or remove the key", key.value)))
+        });
+    };
+    if let Some(key) = found(&STARTED) {
+        let problem = "excludes `url`, because h123 does not start that server; remove one of them";
+        return Err(key.error(format!("`{}` {problem}", key.value)));
+    }
+    let trust = match (table.string("cacert")?, table.flag("insecure")?) {
+        (Some(file), true) => return Err(file.error("`cacert` excludes `insecure`; remove one of them")),
+        (Some(file), false) => RemoteTrust::Authorities(file.value),
+        (None, true) => RemoteTrust::Anyone,
+        (None, false) => RemoteTrust::System,
+    };
+    let most_requests =
+        table.integer("most_requests", 1..=1_000_000)?.map_or(MOST_REQUESTS, |most| most.value);
+    let most_rate = table.integer("most_rate", 1..=10_000)?.map_or(MOST_RATE, |most| most.value);
+    Ok(Some(Remote { url: url.value, trust, most_requests, most_rate }))
 }
 
 /// The server behind that of a table.
@@ -142,12 +181,7 @@ fn plain(level: &Placed<String>, library: &impl Library) -> Result<ServerLevel, 
     if facts.needs_back {
         return Err(level.error(needs_back(&level.value, &level.value)));
     }
-    let chain = ServerChain {
-        node: String::new(),
-        server: level.value.clone(),
-        set: Settings::new(),
-        backs: Vec::new(),
-    };
+    let chain = ServerChain::alone("", &level.value);
     Ok(ServerLevel { name: level.value.clone(), chain, node: None, pins: None })
 }
 
@@ -156,6 +190,12 @@ fn resolve_entry(
     study: &Study,
     library: &impl Library,
 ) -> Result<ServerLevel, InputError> {
+    let pins = entry.hold.as_ref().map(|hold| hold.pins.clone()).filter(|pins| *pins != study.hold.pins);
+    let name = entry.name.value.clone();
+    if let Some(remote) = &entry.remote {
+        let chain = ServerChain { remote: Some(remote.clone()), ..ServerChain::alone("", &name) };
+        return Ok(ServerLevel { name, chain, node: entry.node.clone(), pins });
+    }
     let facts = facts(&entry.server, library)?;
     let server = &entry.server.value;
     if entry.back.is_none() && facts.needs_back {
@@ -180,9 +220,9 @@ fn resolve_entry(
         server: server.clone(),
         set: resolve_set(&entry.set, &facts, server)?,
         backs,
+        remote: None,
     };
-    let pins = entry.hold.as_ref().map(|hold| hold.pins.clone()).filter(|pins| *pins != study.hold.pins);
-    Ok(ServerLevel { name: entry.name.value.clone(), chain, node: entry.node.clone(), pins })
+    Ok(ServerLevel { name, chain, node: entry.node.clone(), pins })
 }
 
 fn facts(server: &Placed<String>, library: &impl Library) -> Result<ServerFacts, InputError> {
@@ -243,6 +283,31 @@ fn resolve_set(set: &[NamedSetting], facts: &ServerFacts, server: &str) -> Resul
             Ok((name.value.clone(), setting))
         })
         .collect()
+}
+
+/// Whether h123 does not start the servers of any level.
+pub(super) fn have_remote(levels: &[ServerLevel]) -> bool {
+    levels.iter().any(|level| level.chain.remote.is_some())
+}
+
+/// Refuses what a study cannot do with servers that h123 does not start.
+pub(super) fn check_remote(study: &Study, levels: &[ServerLevel]) -> Result<(), InputError> {
+    let Some(remote) = levels.iter().find(|level| level.chain.remote.is_some()) else { return Ok(()) };
+    let excluded = [
+        (study.server_time, "server_time", "its log is not here"),
+        (study.warm.is_some(), "warm", "it is in use already"),
+        (study.dns.is_some(), "dns", "its name is not one of the lab"),
+    ];
+    match excluded.iter().find(|(is_set, ..)| *is_set) {
+        None => Ok(()),
+        Some((_, key, why)) => {
+            let place = study.server_level(&remote.name).unwrap_or(&study.metric);
+            Err(place.error(format!(
+                "`{key}` excludes the server `{}`, which h123 does not start ({why}); remove `{key}`",
+                remote.name
+            )))
+        }
+    }
 }
 
 /// The most servers behind a level's; 0 without proxies.

@@ -7,13 +7,13 @@ use crate::error::{COMMAND_LINE, InputError, Place};
 use crate::keys;
 use crate::named::unknown;
 use crate::network::Network;
-use crate::plan::{DIRECT, PAIR, PlannedTopology};
+use crate::plan::{DIRECT, OUTSIDE, PAIR, PlannedTopology};
 use crate::reader::{Form, Key, Placed, Table, document, parse};
 use crate::topology::Topology;
 
 pub(super) const KEYS: &[Key] = keys! {
     "name", "text", "required", r#""shared""#,
-        "The topology: `pair`, `shared`, `campus`, `sites`, `proxied`, `direct`, or your own.";
+        "The topology: `pair`, `shared`, `campus`, `sites`, `proxied`, `outside`, `direct`, or your own.";
     "client", "text", "`client`", r#""tokyo""#, "The node of the clients, a host.";
     "proxy", "text", "`proxy`, if there is one", r#""edge""#,
         "The node of the proxies, a host that packets from the client reach.";
@@ -24,6 +24,8 @@ pub(super) const KEYS: &[Key] = keys! {
 /// The node of the servers behind proxies, where the topology has none for them: it has a wire to the
 /// proxies' node.
 const BACK: &str = "back";
+/// The node that stands for servers outside, unless the study chooses another.
+const GATEWAY: &str = "gateway";
 /// The level of `network` with which every link keeps the network of the topology's file.
 const OWN: &str = "own";
 
@@ -89,9 +91,14 @@ pub(super) fn resolve(
     let is_plain_pair =
         |chosen: &&TopologyEntry| chosen.name.value == PAIR && chosen.first_choice().is_none();
     let backs = servers::most_backs(servers);
-    let chosen = match &study.topology {
-        Some(chosen) if !is_plain_pair(&chosen) => chosen,
-        _ => {
+    let outside = levels
+        .first()
+        .filter(|_| servers::have_remote(servers))
+        .map(|level| TopologyEntry::named(Placed { value: OUTSIDE.to_owned(), place: level.place.clone() }));
+    let chosen = study.topology.as_ref().filter(|chosen| !is_plain_pair(chosen)).or(outside.as_ref());
+    let chosen = match chosen {
+        Some(chosen) => chosen,
+        None => {
             let networks: Vec<Network> =
                 levels.iter().map(|level| matrix_network(study, level, library)).collect::<Result<_, _>>()?;
             let pair = PlannedTopology::default();
@@ -262,7 +269,10 @@ fn base(
     let mut topology = Topology::parse(&name.value, file.source(), &library.networks(), &network)?;
     let client = chosen.client.as_ref().or_else(|| study.first_group_node());
     let client = node(&topology, name, "client", client, topology.client)?;
-    let server = node(&topology, name, "server", chosen.server.as_ref(), topology.server)?;
+    let server = match topology.host(GATEWAY) {
+        Ok(gateway) if chosen.server.is_none() && servers::have_remote(servers) => gateway,
+        _ => node(&topology, name, "server", chosen.server.as_ref(), topology.server)?,
+    };
     let fault = |problem| name.error(format!("`topology`: {problem}"));
     let proxy = proxy(&topology, chosen, study, servers)?;
     topology.choose(client, proxy.unwrap_or(server)).map_err(fault)?;

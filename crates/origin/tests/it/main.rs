@@ -69,11 +69,13 @@ fn page() -> Page {
         bytes,
         named_by: (slot > 0).then_some(0),
         named_at_bytes: if slot > 0 { PROLOGUE_BYTES + REFERENCE_BYTES * slot } else { 0 },
+        origin: 0,
     };
     Page {
         delivery: Default::default(),
         name: "p".into(),
         title: "Page".into(),
+        origins: Vec::new(),
         resources: vec![
             resource("/p/", ResourceKind::Html, 4_000, 0),
             resource("/p/a b.css", ResourceKind::Css, 1_000, 1),

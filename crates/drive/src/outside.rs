@@ -1,0 +1,9 @@
+//! Servers that h123 does not start: where they are, which variants they offer, and what they send.
+
+mod discover;
+mod fetch;
+mod response;
+
+pub use discover::{Offer, discover, target};
+pub use fetch::{FetchError, Fetched, Fetcher};
+pub use response::fuzz_response;
