@@ -4,6 +4,7 @@
 use model::arm::ARM;
 use model::external::split_not_reported;
 use model::number;
+use model::page::Page;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::variant::HttpVersion;
@@ -11,7 +12,7 @@ use model::variant::HttpVersion;
 use crate::comparison;
 use crate::distribution::Distribution;
 use crate::metrics;
-use crate::run::{GroupFacts, RunSummary};
+use crate::run::{GroupFacts, RunSummary, page_of};
 use crate::summary::{CellSummary, CheckOutcome, CheckResult, ClaimResult};
 use crate::table::Table;
 
@@ -56,6 +57,7 @@ mod network_rate;
 mod omission;
 mod other_work;
 mod outlying_run;
+mod outside;
 mod percentile;
 mod pins_match;
 mod precision;
@@ -88,8 +90,8 @@ pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
     urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match,
     connections, single_requests, pushes, events_match, clock, tls_match, records_match,
-    transports_match, flow_control, loopback_packets, delayed_ack, missing_tables, failed_runs, runs,
-    percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
+    transports_match, flow_control, loopback_packets, delayed_ack, outside, missing_tables, failed_runs,
+    runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
     cpu_frequency, other_work, disk, client_cpu, client_waited, client_suspended, server_waited,
@@ -240,6 +242,16 @@ impl Check {
 }
 
 impl Context<'_> {
+    /// A caveat in the place of a worse result if h123 does not start the server: what others send may change.
+    fn unless_outside(&self, result: CheckOutcome) -> CheckOutcome {
+        if self.own.cell.chain.remote.is_some() { CheckOutcome::Caveat } else { result }
+    }
+
+    /// The page that the cell loads from servers whose bodies are unknown, if so.
+    fn page_outside(&self) -> Option<&Page> {
+        page_of(self.plan, &self.own.cell.group).filter(|page| page.is_outside())
+    }
+
     /// Whether the study's metric is the time that a client waits for a response.
     fn is_response_time(&self) -> bool {
         metrics::find(&self.plan.metric).is_some_and(|metric| metric.is_response_time)

@@ -1,9 +1,11 @@
 //! Servers that h123 does not start: where they are, which variants they offer, and what they send.
 
+mod crawl;
 mod discover;
 mod fetch;
 mod response;
 
+pub use crawl::{FoundPage, crawl};
 pub use discover::{Offer, discover, target};
 pub use fetch::{FetchError, Fetched, Fetcher};
 pub use response::fuzz_response;

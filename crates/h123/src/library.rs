@@ -25,6 +25,8 @@ static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 pub(crate) struct DataFiles {
     /// The folder of the study that names files; empty for the current one.
     study_folder: PathBuf,
+    /// The name of a page that is no file, and what its file would be.
+    further_page: Option<(&'static str, DataFile)>,
 }
 
 impl Library for DataFiles {
@@ -41,7 +43,9 @@ impl Library for DataFiles {
     }
 
     fn pages(&self) -> Vec<String> {
-        names("pages", &PAGES)
+        let mut pages = names("pages", &PAGES);
+        pages.extend(self.further_page.iter().map(|(name, _)| (*name).to_owned()));
+        pages
     }
 
     fn servers(&self) -> Vec<String> {
@@ -92,7 +96,10 @@ impl Library for DataFiles {
     }
 
     fn page(&self, name: &str) -> Result<DataFile, String> {
-        read("pages", &PAGES, name)
+        match &self.further_page {
+            Some((further, file)) if *further == name => Ok(file.clone()),
+            _ => read("pages", &PAGES, name),
+        }
     }
 
     fn request_file(&self, file: &str) -> Result<DataFile, String> {
@@ -117,12 +124,24 @@ impl Library for DataFiles {
 /// A [`UsageError`] if there is no such study; a [`model::InputError`] with file, line and column if it is
 /// invalid.
 pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
+    plan_with(study, overrides, None)
+}
+
+/// The same with the name of a further page, and what its file would be.
+///
+/// # Errors
+/// As [`plan_of`].
+pub(crate) fn plan_with(
+    study: &str,
+    overrides: &[Override],
+    further_page: Option<(&'static str, DataFile)>,
+) -> Result<Plan> {
     let file = find_study(study)?;
     let name = Path::new(&file.file)
         .file_stem()
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let study_folder = Path::new(&file.file).parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Study::parse(&name, source(&file), overrides, &DataFiles { study_folder })?)
+    Ok(Study::parse(&name, source(&file), overrides, &DataFiles { study_folder, further_page })?)
 }
 
 /// Finds a network by its name and resolves it.

@@ -5,7 +5,12 @@ use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, Time
 use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::line_pattern::LinePattern;
 use crate::links;
+use crate::page_model::{self, Modelled};
+use model::Page;
+use model::error::Source;
 use model::formats::{timing_script, url_list};
+use model::page::ResourceKind;
+use model::url::Url;
 use model::url_pattern::Pattern;
 
 /// A function that takes any bytes.
@@ -19,6 +24,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("client_output", client_output),
     ("access_log", access_log),
     ("links", links),
+    ("har", har),
+    ("markup", markup),
 ];
 
 /// A list of URLs.
@@ -109,6 +116,41 @@ pub fn links(data: &[u8]) {
     }
 }
 
+/// A record of a page load.
+pub fn har(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match page_model::parse_har(text) {
+        Ok(page) => assert_readable(&page.title, &page.resources),
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// HTML and CSS: what they name becomes a page that can be read.
+pub fn markup(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(base) = Url::parse("https://a.test/") else { return };
+    let resource =
+        |url, kind, parent, named_at_bytes| Modelled { url, kind, bytes: 9, parent, named_at_bytes };
+    let mut all = vec![resource(base.clone(), ResourceKind::Html, None, 0)];
+    let (_, references) = page_model::html_references(text);
+    for reference in references.into_iter().chain(page_model::css_references(text)) {
+        assert!(reference.end <= text.len() + 9);
+        if let Some(url) = base.join(&reference.text).filter(|url| all.iter().all(|known| known.url != *url))
+        {
+            all.push(resource(url, reference.kind, Some(0), 9));
+        }
+    }
+    assert_readable(text, &all);
+}
+
+fn assert_readable(title: &str, resources: &[Modelled]) {
+    let text = page_model::page_file(title, resources, &[title.to_owned()]);
+    // The only fault that written pages may have is too many hosts.
+    if let Err(error) = Page::parse("fuzz", Source { file: "fuzz", text: &text }) {
+        assert!(error.problem.contains("hosts"), "{error}\n{text}");
+    }
+}
+
 fn read_log(format: &LogFormat, log: &[u8]) {
     const MOST_LINES: usize = 8;
     let mut reader = LogReader::new(format, MOST_LINES);
@@ -151,6 +193,9 @@ mod tests {
         include_str!("formats/clients/recorded/curl.txt").as_bytes(),
         include_str!("formats/clients/recorded/siege.txt").as_bytes(),
         b"</a.css>; rel=preload; as=style, <http://a/b?c#d>;x=\"\\\"\";rel=\"a preload\"",
+        b"{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
+          \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
+        b"<base href=//b.test><link rel=stylesheet href='../a.css'><style>@import url(b.css);</style><img src=?d style=url(e)>",
     ];
     const PIECES: &[&[u8]] = &[
         b"{random:",

@@ -34,6 +34,7 @@ pub mod links;
 mod open;
 pub mod pacer;
 mod page;
+pub mod page_model;
 mod player;
 mod source;
 pub mod urls;

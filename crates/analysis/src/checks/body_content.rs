@@ -16,6 +16,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    if context.page_outside().is_some() {
+        return None;
+    }
     let (mut wrong, mut all) = (0, 0);
     let pages = context.own.facts().filter(|(group, _)| page_of(context.plan, group).is_some());
     for (_, facts) in pages {

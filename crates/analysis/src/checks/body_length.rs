@@ -10,6 +10,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    if context.page_outside().is_some() {
+        return None;
+    }
     let (wrong, all) =
         (context.own.sum(|facts| facts.wrong_lengths), context.own.sum(|facts| facts.requests));
     Finding::none_of(wrong, all, "responses", "")

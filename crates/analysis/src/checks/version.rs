@@ -1,11 +1,12 @@
 //! Every response has the cell's HTTP version.
 
-use super::{Check, Context, Finding, check_none_wrong};
+use super::{Check, CheckOutcome, Context, Finding, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
     measures: "responses in another HTTP version than the cell's, including the warm-up",
     why: "A response in another version than the cell's would be credited to the wrong protocol.",
     remedy: "See what the server offers with `h123 trace`, and correct its configuration.",
+    caveat: "some, of further hosts of a real page that do not offer the cell's version",
     ..check_none_wrong("version", judge)
 };
 
@@ -28,7 +29,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         }
     }
     let detail = if seen.is_empty() { String::new() } else { format!(" used {}", seen.join(", ")) };
-    Finding::none_of(wrong, all, "responses", &detail)
+    let mut finding = Finding::none_of(wrong, all, "responses", &detail)?;
+    // Further hosts of a real page answer in the best version that they offer.
+    if wrong > 0 && wrong < all && context.page_outside().is_some_and(|page| page.origins.len() > 1) {
+        finding.result = CheckOutcome::Caveat;
+    }
+    Some(finding)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod files;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod page_model;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -4,8 +4,8 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::exit::Exit;
-use crate::library::plan_of;
 use crate::study::overrides::StudyOverrides;
+use crate::study::site::SiteArgs;
 use crate::terminal::print;
 
 /// Show what a study would do: the matrix, the order and the expected time. Runs nothing
@@ -21,6 +21,8 @@ pub(crate) struct PlanArgs {
     study: String,
     #[command(flatten)]
     overrides: StudyOverrides,
+    #[command(flatten)]
+    site: SiteArgs,
     /// Print the plan as JSON
     ///
     /// Example: --json | jq .cells
@@ -33,7 +35,7 @@ pub(crate) struct PlanArgs {
 /// # Errors
 /// The study does not exist or is invalid.
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
-    let plan = plan_of(&args.study, args.overrides.values())?;
+    let plan = args.site.plan_of(&args.study, &args.overrides)?;
     if args.json {
         print(&serde_json::to_string_pretty(&plan)?)?;
     } else {

@@ -13,7 +13,6 @@ use model::units::counted;
 use store::ResultFolder;
 
 use crate::exit::{Exit, UsageError};
-use crate::library::plan_of;
 use crate::study::Study;
 use crate::study::cores::Cores;
 use crate::study::environment::{self, COMMAND_NOTE, Emulation, environment};
@@ -21,6 +20,7 @@ use crate::study::outside::Outside;
 use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, clock};
 use crate::study::result::{finish, open, usage};
+use crate::study::site::SiteArgs;
 use crate::terminal::note;
 
 /// Required free space for each run's rows and logs, generously.
@@ -32,6 +32,7 @@ const BYTES_PER_RUN: u64 = 1 << 20;
   h123 run quick
   h123 run quick --server nginx --out results/nginx
   h123 run quick --runs 10 --network north-carolina
+  h123 run quick --url https://www.example.test/ --network 4g
   h123 run --resume results/quick-20260101-120000
   h123 run --resume results/quick-20260101-120000 --runs 20
 
@@ -45,6 +46,8 @@ pub(crate) struct RunArgs {
     study: Option<String>,
     #[command(flatten)]
     overrides: StudyOverrides,
+    #[command(flatten)]
+    site: SiteArgs,
     /// Write the result to this new folder [default: results/STUDY-UTC-TIME]
     ///
     /// Example: --out results/nginx
@@ -54,7 +57,7 @@ pub(crate) struct RunArgs {
     /// many
     ///
     /// Example: --resume results/quick-20260101-120000 --runs 20
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "url", overrides::GROUP])]
     resume: Option<PathBuf>,
     /// With --resume: continue although another version of h123 or another machine made the first runs
     ///
@@ -156,7 +159,7 @@ fn with_runs(command: &str, runs: u32) -> String {
 /// The plan of the study, or that of the result to continue.
 fn plan(args: &RunArgs) -> Result<Plan> {
     let folder = match (&args.study, &args.resume) {
-        (Some(study), _) => return plan_of(study, args.overrides.values()),
+        (Some(study), _) => return args.site.plan_of(study, &args.overrides),
         (None, Some(folder)) => folder,
         (None, None) => {
             return Err(UsageError("name a study, or continue one with --resume DIR".into()).into());
@@ -200,7 +203,8 @@ fn write_content(plan: &Plan, folder: &ResultFolder) -> Result<PathBuf> {
 
 /// The command that repeats the measurement.
 fn command(args: &RunArgs, plan: &Plan) -> String {
-    format!("h123 run {}{}", args.study.as_ref().unwrap_or(&plan.study), args.overrides.text())
+    let study = args.study.as_ref().unwrap_or(&plan.study);
+    format!("h123 run {study}{}{}", args.site.text(), args.overrides.text())
 }
 
 /// Does every run that is not stored. Returns whether it finished; otherwise the user interrupted it.

@@ -210,7 +210,9 @@ pub(crate) fn all_pages() -> Result<Vec<Page>> {
         let file = DataFiles::default().page(name).map_err(UsageError)?;
         Ok(Page::parse(name, source(&file))?)
     };
-    DataFiles::default().pages().iter().map(parse).collect()
+    let pages = DataFiles::default().pages().iter().map(parse).collect::<Result<Vec<Page>>>()?;
+    // The bodies of real pages are elsewhere.
+    Ok(pages.into_iter().filter(|page| !page.is_outside()).collect())
 }
 
 fn lab_config(file: &Path) -> Result<Config> {

@@ -15,6 +15,7 @@ pub(crate) mod repetition;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod server_time;
+pub(crate) mod site;
 pub(crate) mod warm;
 
 use std::collections::BTreeMap;

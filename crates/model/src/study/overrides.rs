@@ -27,6 +27,8 @@ pub enum OverrideValue {
     Added(Vec<String>),
     /// The study has its full size: its table `[full]` replaces other keys.
     Full,
+    /// Any value, as TOML.
+    Toml(String),
 }
 
 impl Override {
@@ -36,6 +38,7 @@ impl Override {
             OverrideValue::Text(text) => toml::Value::from(text.as_str()).to_string(),
             OverrideValue::Number(number) => number.to_string(),
             OverrideValue::Full => true.to_string(),
+            OverrideValue::Toml(text) => text.clone(),
             OverrideValue::List(texts) | OverrideValue::Added(texts) => {
                 toml::Value::from(texts.clone()).to_string()
             }
@@ -78,11 +81,19 @@ pub(super) fn write_into<'a>(
     Ok(())
 }
 
-/// The same value, and the items of a list, placed at the command line.
+/// The same value, and what is in a list or table, placed at the command line.
 fn on_command_line(value: DeValue<'_>) -> Spanned<DeValue<'_>> {
     let value = match value {
         DeValue::Array(items) => {
             DeValue::Array(items.into_iter().map(|item| on_command_line(item.into_inner())).collect())
+        }
+        DeValue::Table(table) => {
+            let mut placed = DeTable::new();
+            for (key, value) in table {
+                let key = Spanned::new(COMMAND_LINE, key.into_inner());
+                placed.insert(key, on_command_line(value.into_inner()));
+            }
+            DeValue::Table(placed)
         }
         other => other,
     };

@@ -52,7 +52,6 @@ struct Role {
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
     metric::check_exists(&study.metric, library)?;
     let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
-    servers::check_remote(study, &servers)?;
     let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
     let groups = resolve_groups(study, &servers, &mut topology, &mut networks)?;

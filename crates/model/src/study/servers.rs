@@ -163,7 +163,7 @@ pub(super) fn resolve(
     known.extend(
         defined.iter().map(|level| level.name.clone()).filter(|name| !library.servers().contains(name)),
     );
-    levels
+    let levels: Vec<ServerLevel> = levels
         .iter()
         .map(|level| {
             check_name(level, "", "a server", &known)?;
@@ -172,7 +172,9 @@ pub(super) fn resolve(
                 None => plain(level, library),
             }
         })
-        .collect()
+        .collect::<Result<_, _>>()?;
+    check_remote(study, &levels)?;
+    Ok(levels)
 }
 
 /// A server by the name of its adapter, with its default settings.
@@ -291,7 +293,7 @@ pub(super) fn have_remote(levels: &[ServerLevel]) -> bool {
 }
 
 /// Refuses what a study cannot do with servers that h123 does not start.
-pub(super) fn check_remote(study: &Study, levels: &[ServerLevel]) -> Result<(), InputError> {
+fn check_remote(study: &Study, levels: &[ServerLevel]) -> Result<(), InputError> {
     let Some(remote) = levels.iter().find(|level| level.chain.remote.is_some()) else { return Ok(()) };
     let excluded = [
         (study.server_time, "server_time", "its log is not here"),

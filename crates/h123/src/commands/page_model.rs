@@ -1,0 +1,90 @@
+//! `h123 page-model`: a real page as a page file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use drive::input::read_text;
+use drive::outside::crawl;
+use model::Page;
+use model::assignment::Trust;
+use model::error::Source;
+use model::units::counted;
+use model::url::Url;
+use workload::page_model::{page_file, parse_har};
+
+use crate::connect::target::TrustOptions;
+use crate::exit::{Exit, UsageError};
+use crate::terminal::{note, print};
+
+/// Make a page file from a recorded page load (HAR), or from a URL by following its HTML and CSS
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  h123 page-model shop.har > pages/shop.toml
+  h123 page-model https://www.example.test/ -o pages/example.toml
+
+A HAR file knows what scripts request; save one with the network tools of a browser. A URL is fetched once: at most 300 \
+resources, 50 MB, and 10 s for each.")]
+pub(crate) struct PageModelArgs {
+    /// A HAR file, or an http or https URL
+    ///
+    /// Example: shop.har
+    source: String,
+    /// Write to this new file instead of standard output
+    ///
+    /// Example: -o pages/shop.toml
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TrustOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The source is no page, or the file exists already.
+pub(crate) fn run(args: &PageModelArgs) -> Result<Exit> {
+    if let Some(output) = args.output.as_deref().filter(|output| output.symlink_metadata().is_ok()) {
+        return Err(UsageError(format!("{} exists; choose another name", output.display())).into());
+    }
+    let is_url = ["http://", "https://"].iter().any(|scheme| args.source.starts_with(scheme));
+    let text = match is_url {
+        true => page_of_url(&Url::parse(&args.source).map_err(UsageError)?, &args.trust.resolve()?)?,
+        false => page_of_har(Path::new(&args.source))?,
+    };
+    // What was written can be read: the limits of pages hold.
+    let page = Page::parse("page", Source { file: "the page", text: &text })?;
+    match &args.output {
+        Some(output) => {
+            fs::write(output, &text).with_context(|| format!("cannot write {}", output.display()))?;
+        }
+        None => print(text.trim_end())?,
+    }
+    note(false, &model::page::describe(&page));
+    Ok(Exit::Done)
+}
+
+/// The page file of a URL, by following its HTML and CSS.
+///
+/// # Errors
+/// A [`UsageError`]: the document cannot be fetched, or is no page.
+pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError> {
+    let found = crawl(url, trust).map_err(|error| {
+        UsageError(format!("{url} cannot be modelled: {error}; check that it opens from this machine"))
+    })?;
+    let mut notes = vec![format!("Found by following {url} without running scripts.")];
+    notes.extend(found.notes);
+    Ok(page_file(&url.to_string(), &found.resources, &notes))
+}
+
+fn page_of_har(path: &Path) -> Result<String, UsageError> {
+    let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{}: {reason}", path.display()));
+    let text = read_text(path).map_err(|error| fault(&format!("{error}; name a HAR file or a URL")))?;
+    let page = parse_har(&text).map_err(|error| fault(&error))?;
+    let left_out = counted(page.left_out as u64, "entry").replace("entrys", "entries");
+    let note = format!(
+        "Recorded by a browser; {left_out} left out: other pages, methods, failures and repetitions."
+    );
+    Ok(page_file(&page.title, &page.resources, &[note]))
+}

@@ -1,0 +1,116 @@
+//! `--url`: a study with a server that already runs in place of its servers, and with the server's own page.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use model::Plan;
+use model::error::DataFile;
+use model::plan::OUTSIDE;
+use model::study::{Override, OverrideValue};
+use model::url::Url;
+use workload::page_model::toml_text;
+
+use crate::commands::page_model::page_of_url;
+use crate::connect::target::TrustOptions;
+use crate::exit::UsageError;
+use crate::library::{plan_of, plan_with};
+use crate::study::overrides::StudyOverrides;
+use crate::terminal::note;
+
+/// The name of the server, of its page and of its workload.
+const SITE: &str = "site";
+
+/// A site to measure.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "A site that already runs")]
+pub(crate) struct SiteArgs {
+    /// Measure this site with its own page instead of the study's servers and workloads; h123 starts no server
+    ///
+    /// Example: --url https://www.example.test/
+    #[arg(long, value_name = "URL", conflicts_with_all = ["server", "workload", "topology", "arm"])]
+    pub(crate) url: Option<String>,
+    /// Load this page of the site: a name from pages/. Without it, the page is found by following the HTML and CSS of
+    /// the URL once
+    ///
+    /// Example: --url https://www.example.test/ --page shop
+    #[arg(long, value_name = "NAME", requires = "url")]
+    page: Option<String>,
+    /// Accept any certificate of the site
+    ///
+    /// Example: --url https://127.0.0.1:8443/ --insecure
+    #[arg(long, requires = "url", conflicts_with = "cacert")]
+    insecure: bool,
+    /// Trust this certificate authority (PEM) for the site instead of the system's
+    ///
+    /// Example: --url https://127.0.0.1:8443/ --cacert ca.pem
+    #[arg(long, value_name = "FILE", requires = "url")]
+    cacert: Option<PathBuf>,
+}
+
+impl SiteArgs {
+    /// The plan of a study, with these overrides, for the site if there is one.
+    ///
+    /// # Errors
+    /// The site does not answer, or the study is invalid.
+    pub(crate) fn plan_of(&self, study: &str, overrides: &StudyOverrides) -> Result<Plan> {
+        let Some(text) = &self.url else { return plan_of(study, overrides.values()) };
+        let url = Url::parse(text).map_err(UsageError)?;
+        let mut all = self.overrides(&url, overrides.values());
+        all.extend(overrides.values().iter().cloned());
+        if self.page.is_some() {
+            return plan_of(study, &all);
+        }
+        let trust = TrustOptions { insecure: self.insecure, cacert: self.cacert.clone() }.resolve()?;
+        let page = page_of_url(&url, &trust)?;
+        page.lines().map_while(|line| line.strip_prefix("# ")).for_each(|line| note(false, line));
+        let file = DataFile { file: format!("the page of {url}"), text: page };
+        plan_with(study, &all, Some((SITE, file)))
+    }
+
+    /// These options as on a command line, each with a space before it.
+    pub(crate) fn text(&self) -> String {
+        let option = |name: &str, value: Option<String>| value.map(|value| format!(" --{name} {value}"));
+        let cacert = self.cacert.as_ref().map(|file| file.display().to_string());
+        let insecure = self.insecure.then(|| " --insecure".to_owned());
+        let all = [
+            option("url", self.url.clone()),
+            option("page", self.page.clone()),
+            option("cacert", cacert),
+            insecure,
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn overrides(&self, url: &Url, given: &[Override]) -> Vec<Override> {
+        let mut server = toml_entry("url", &url.to_string());
+        if let Some(file) = &self.cacert {
+            server.push_str(&format!(", {}", toml_entry("cacert", &file.to_string_lossy())));
+        }
+        if self.insecure {
+            server.push_str(", insecure = true");
+        }
+        let page = toml_entry("page", self.page.as_deref().unwrap_or(SITE));
+        let variants: Vec<String> = url.variants().iter().map(ToString::to_string).collect();
+        let list = |values: Vec<String>| OverrideValue::List(values);
+        let toml = |text: String| OverrideValue::Toml(text);
+        let site = || list(vec![SITE.to_owned()]);
+        let all = [
+            ("server", toml(format!("{{ {SITE} = {{ {server} }} }}"))),
+            ("matrix.server", site()),
+            ("workload", toml(format!("{{ {SITE} = {{ kind = \"page\", {page} }} }}"))),
+            ("matrix.workload", site()),
+            ("topology", OverrideValue::Text(OUTSIDE.to_owned())),
+            ("baseline", toml(format!("{{ {} }}", toml_entry("variant", &variants[0])))),
+            ("matrix.variant", list(variants)),
+        ];
+        // What the user gives in addition comes later, and twice the same key once.
+        let is_new = |key: &str| given.iter().all(|given| given.key != key);
+        let all = all.into_iter().filter(|(key, _)| is_new(key));
+        all.map(|(key, value)| Override { key, value }).collect()
+    }
+}
+
+fn toml_entry(key: &str, value: &str) -> String {
+    format!("{key} = {}", toml_text(value))
+}
