@@ -3,6 +3,8 @@
 use model::cores::{CoreChoice, format_cpus};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use crate::exit::UsageError;
+
 /// The CPUs of one run's processes; empty if there is only one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cores {
@@ -26,7 +28,7 @@ impl Cores {
     pub(crate) fn of_this_process(choice: &CoreChoice) -> anyhow::Result<Cores> {
         let available = sched_getaffinity(None)
             .map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect::<Vec<_>>());
-        Cores::share(&available.unwrap_or_default(), choice).map_err(anyhow::Error::msg)
+        Cores::share(&available.unwrap_or_default(), choice).map_err(|problem| UsageError(problem).into())
     }
 
     /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of

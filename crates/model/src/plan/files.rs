@@ -39,12 +39,13 @@ impl Plan {
     /// # Errors
     /// The first path without a file, or more files than a study may have.
     pub(crate) fn check_files(&self, serves_files_only: impl Fn(&str) -> bool) -> Result<(), String> {
-        let server = |cell: &'_ Cell| match &cell.chain.back {
+        let server = |cell: &'_ Cell| match cell.chain.backs.last() {
             Some(back) => back.server.clone(),
             None => cell.chain.server.clone(),
         };
+        let started = self.cells.iter().filter(|cell| cell.chain.remote.is_none());
         let pairs: BTreeSet<(String, usize)> =
-            self.cells.iter().map(|cell| (server(cell), cell.group.workload)).collect();
+            started.map(|cell| (server(cell), cell.group.workload)).collect();
         let pages = self.pages();
         let of_pages: BTreeSet<&str> = pages
             .iter()

@@ -6,8 +6,7 @@ use super::repetition::RUNS;
 use super::request_files::RequestFile;
 use super::{
     Factor, Study, arms, claims, cores, csv, delivery, dns, groups, hold, loops, metric, player, published,
-    repetition,
-    requests, servers, start, topology,
+    repetition, requests, servers, start, topology,
 };
 use std::rc::Rc;
 

@@ -7,7 +7,7 @@ use model::url::Url;
 use serde::Deserialize;
 
 use super::{MOST_RESOURCES, Modelled, kind_of};
-use crate::formats::shown;
+use model::formats::shown;
 
 /// More entries are not one page load.
 const MOST_ENTRIES: usize = 2_000;
