@@ -122,9 +122,7 @@ impl Study<'_> {
         let group = &cell.group;
         let workload = &self.plan.workload_of(group).workload;
         let pins = self.plan.pins_of(cell);
-        let each = connections_each(workload, group.variant, pins);
-        let cores = u32::try_from(self.cores.client.len()).unwrap_or(u32::MAX);
-        let processes = spread(Clients::all(group.clients, group.start), each, DESCRIPTORS_A_PROCESS, cores);
+        let processes = self.processes_of(cell);
         let now_ns = load::Clock::new(clock).now_ns();
         // Groups and processes that start together have to wait for each other.
         let is_alone = processes.len() == 1 && !has_groups;
@@ -190,6 +188,24 @@ impl Study<'_> {
         all.ok_or_else(|| Outcome::failed(FailureKind::Client, "the group has no clients: a fault of h123"))
     }
 
+    /// Over how many processes and addresses the clients of a group are spread, where there are several.
+    pub(crate) fn describe_spread(&self) -> Option<(String, String)> {
+        let own = self.plan.cells.iter().filter(|cell| cell.group.client == OWN_CLIENT);
+        let all = own.map(|cell| (self.processes_of(cell).len(), self.plan.sources_of(cell).len().max(1)));
+        let (processes, addresses) = all.fold((1, 1), |most, of| (most.0.max(of.0), most.1.max(of.1)));
+        let text = format!("{} with {}", counted(processes, "process"), counted(addresses, "address"));
+        (processes > 1 || addresses > 1).then(|| ("clients of a group, at most".to_owned(), text))
+    }
+
+    /// The clients of a cell's group, spread over processes.
+    fn processes_of(&self, cell: &Cell) -> Vec<Clients> {
+        let group = &cell.group;
+        let workload = &self.plan.workload_of(group).workload;
+        let each = connections_each(workload, group.variant, self.plan.pins_of(cell));
+        let cores = u32::try_from(self.cores.client.len()).unwrap_or(u32::MAX);
+        spread(Clients::all(group.clients, group.start), each, DESCRIPTORS_A_PROCESS, cores)
+    }
+
     /// Runs a group's external client to its end.
     fn run_external(
         &self,
@@ -253,6 +269,11 @@ impl Study<'_> {
 
 fn panicked() -> Outcome {
     Outcome::failed(FailureKind::Client, "its thread panicked: a fault of h123")
+}
+
+/// A number with its noun, whose plural ends in `es`.
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "es" })
 }
 
 /// A name in the run's folder of logs; of further groups with a number.

@@ -122,6 +122,7 @@ pub(crate) fn environment(study: &Study<'_>, emulation: &Emulation, command: Str
         ("CPUs".to_owned(), study.cores.describe()),
         ("emulation".to_owned(), emulation.describe(study.plan)),
     ];
+    environment.notes.extend(study.describe_spread());
     environment.notes.extend(study.outside.describe());
     environment.notes.extend(servers.chain(clients).chain(logs).chain(others));
     environment

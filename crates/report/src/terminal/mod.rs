@@ -283,6 +283,8 @@ pub(crate) fn ascii(text: &str) -> String {
             '…' => out.push('~'),
             '±' => out.push_str("+-"),
             '→' => out.push_str("->"),
+            '“' | '”' => out.push('"'),
+            '‘' | '’' => out.push('\''),
             '\u{202f}' | '\u{a0}' => out.push(' '),
             c if c.is_ascii() => out.push(c),
             _ => out.push('?'),

@@ -4,7 +4,8 @@
 
 use anyhow::Result;
 use model::Plan;
-use model::plan::Level;
+use model::arm::ARM;
+use model::plan::{Cell, Level};
 use serde_json::{Value, json};
 
 /// What the levels of two plans have to do with each other.
@@ -27,14 +28,14 @@ impl MatchedLevels {
     /// A plan cannot be written as JSON, which is a fault of h123.
     pub(super) fn of(a: &Plan, b: &Plan) -> Result<MatchedLevels> {
         let (mut changed, mut renamed) = (Vec::new(), Vec::new());
-        for contents in [workloads, networks, servers] {
+        for contents in [workloads, arms, networks, servers] {
             let (a, b) = (contents(a)?, contents(b)?);
             let namesake = |of: &[Content], level: &Level| of.iter().position(|(known, _)| known == level);
             for (level, content) in &b {
                 match namesake(&a, level) {
                     // Settings of servers are differences of the results: comparing them is usual.
                     Some(_) if level.factor == "server" => {}
-                    Some(place) if a[place].1 != *content => changed.push(level.clone()),
+                    Some(place) if !is_part(&a[place].1, content) => changed.push(level.clone()),
                     Some(_) => {}
                     None => {
                         let same = |(_, other): &&Content| other == content;
@@ -61,26 +62,53 @@ impl MatchedLevels {
     }
 }
 
+/// Whether all contents of one are among those of the other: one plan may have fewer levels of a sweep.
+fn is_part(one: &Value, other: &Value) -> bool {
+    match (one.as_array(), other.as_array()) {
+        (Some(one), Some(other)) => {
+            let has = |all: &[Value], some: &[Value]| some.iter().all(|content| all.contains(content));
+            has(one, other) || has(other, one)
+        }
+        _ => one == other,
+    }
+}
+
 fn level(factor: &str, value: &str) -> Level {
     Level { factor: factor.to_owned(), value: value.to_owned() }
 }
 
 fn workloads(plan: &Plan) -> Result<Vec<Content>> {
-    let content = |named: &model::plan::NamedWorkload| {
-        let mut content = serde_json::to_value(&named.workload)?;
-        strip(&mut content);
-        Ok((level("workload", &named.name), content))
-    };
-    plan.workloads.iter().map(content).collect()
+    of_levels(plan, "workload", |cell| serde_json::to_value(&plan.workload_of(&cell.group).workload))
+}
+
+/// Arms may have the workloads instead.
+fn arms(plan: &Plan) -> Result<Vec<Content>> {
+    of_levels(plan, ARM, |cell| serde_json::to_value(&plan.workload_of(&cell.group).workload))
 }
 
 fn networks(plan: &Plan) -> Result<Vec<Content>> {
-    let content = |network: &model::Network| {
-        let mut content = serde_json::to_value(network)?;
+    of_levels(plan, "network", |cell| serde_json::to_value(plan.network_of(cell)))
+}
+
+/// Each level of a factor with the contents of all its cells, each once: several if sweeps change it.
+fn of_levels(
+    plan: &Plan,
+    factor: &str,
+    content: impl Fn(&Cell) -> serde_json::Result<Value>,
+) -> Result<Vec<Content>> {
+    let mut found: Vec<(Level, Vec<Value>)> = Vec::new();
+    for cell in &plan.cells {
+        let Some(name) = cell.level(factor) else { continue };
+        let level = level(factor, name);
+        let mut content = content(cell)?;
         strip(&mut content);
-        Ok((level("network", &network.name), content))
-    };
-    plan.networks.iter().map(content).collect()
+        match found.iter_mut().find(|(known, _)| *known == level) {
+            Some((_, contents)) if contents.contains(&content) => {}
+            Some((_, contents)) => contents.push(content),
+            None => found.push((level, vec![content])),
+        }
+    }
+    Ok(found.into_iter().map(|(level, contents)| (level, Value::Array(contents))).collect())
 }
 
 /// Removes the names of a network or a page, which are the same wherever they stand in the document.
@@ -111,11 +139,9 @@ pub(super) fn servers(plan: &Plan) -> Result<Vec<Content>> {
         }
         let mut chain = serde_json::to_value(&cell.chain)?;
         // The topology decides the node.
-        for place in ["/node", "/back/node"] {
-            if let Some(node) = chain.pointer_mut(place) {
-                *node = Value::Null;
-            }
-        }
+        chain["node"] = Value::Null;
+        let backs = chain.get_mut("backs").and_then(Value::as_array_mut);
+        backs.into_iter().flatten().for_each(|back| back["node"] = Value::Null);
         servers.push((level, json!({ "servers": chain, "pins": &cell.pins })));
     }
     Ok(servers)
@@ -182,6 +208,23 @@ mod tests {
         let mut other_words = a.clone();
         other_words.networks[0].source = "another source".to_owned();
         assert_eq!(MatchedLevels::of(&a, &other_words).unwrap(), MatchedLevels::default());
+    }
+
+    #[test]
+    fn swept_networks_are_compared_level_by_level() {
+        let swept = |losses: &str, rtt: &str| {
+            let text = format!(
+                "question = 'q'\nmetric = 'page_load_time'\nbaseline = {{ variant = 'h1s' }}\nmargin = '3%'\nruns = 2\n\
+                 [matrix]\nvariant = ['h1s', 'h2']\nserver = ['nginx']\nnetwork = [{{ name = 'n', rtt = '{rtt}' }}]\n\
+                 'network.loss' = {losses}\nworkload = ['front']\n[workload.front]\nkind = 'page'\npage = 'small'\n"
+            );
+            let source = Source { file: "s.toml", text: &text };
+            Study::parse("s", source, &[], &DataFiles::default()).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let a = swept("['0%', '1%', '2%']", "20ms");
+        assert_eq!(MatchedLevels::of(&a, &swept("['0%', '2%']", "20ms")).unwrap(), MatchedLevels::default());
+        let far = MatchedLevels::of(&a, &swept("['0%', '2%']", "21ms")).unwrap();
+        assert_eq!(far.changed, [level("network", "n")]);
     }
 
     #[test]
