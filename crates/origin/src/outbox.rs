@@ -188,7 +188,7 @@ mod tests {
     fn writes_that_are_ready_together_leave_together() {
         let (received, lengths) = sent(&[1_000; 20], 1 << 20);
         assert_eq!(lengths, [20_000]);
-        assert!(received.chunks(1_000).enumerate().all(|(index, piece)| piece == vec![index as u8; 1_000]));
+        assert!(received.chunks(1_000).zip(0_u8..).all(|(piece, index)| piece == vec![index; 1_000]));
     }
 
     #[test]

@@ -75,13 +75,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     };
     check_metric(study, &matrix, library)?;
     let baseline = resolve_baseline(study)?;
-    let is_pushed =
-        |named: &&NamedWorkload| named.workload.page().is_some_and(|page| !page.delivery.push.is_empty());
-    let pushing = matrix.workloads.iter().map(|of| &of.named).find(is_pushed);
-    for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
-        hold.check(&matrix.variants)?;
-        pushing.map_or(Ok(()), |named| hold.check_push(&named.name))?;
-    }
+    check_pins(study, &matrix)?;
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
     let mut cells = multiply(study, &matrix, most_runs)?;
@@ -179,6 +173,18 @@ fn check_visit(
     let entry = study.workloads.iter().find(|entry| entry.name.value == named.name);
     let place = entry.and_then(|entry| entry.repeat.clone()).unwrap_or_else(Place::command_line);
     Err(InputError { place, problem: format!("`visit` is repeat, which {problem}") })
+}
+
+/// Checks that no pin contradicts the variants or the workloads.
+fn check_pins(study: &Study, matrix: &Matrix) -> Result<(), InputError> {
+    let is_pushed =
+        |named: &&NamedWorkload| named.workload.page().is_some_and(|page| !page.delivery.push.is_empty());
+    let pushing = matrix.workloads.iter().map(|of| &of.named).find(is_pushed);
+    for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
+        hold.check(&matrix.variants)?;
+        pushing.map_or(Ok(()), |named| hold.check_push(&named.name))?;
+    }
+    Ok(())
 }
 
 /// Checks that the metric and the statistic exist for every workload that is measured.
