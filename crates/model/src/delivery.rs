@@ -1,5 +1,5 @@
-//! How a server delivers a page beyond answering requests: server push, Early Hints, and a document that takes
-//! time.
+//! How a server delivers a page beyond answering requests: server push, Early Hints, and a document that
+//! takes time.
 
 use serde::{Deserialize, Serialize};
 

@@ -38,8 +38,8 @@ pub struct Sample {
     /// How often it was sent again because its connection was lost ([`ConnectionRow::lost`]).
     #[serde(default)]
     pub resent: u32,
-    /// When its first byte was handed to the transport for the first time; `None` where it was not sent, as the server pushed the
-    /// response.
+    /// When its first byte was handed to the transport for the first time; `None` where it was not sent, as
+    /// the server pushed the response.
     pub sent_ns: Option<u64>,
     /// When the final response's head was read: its last byte, which nearly always comes with its first.
     pub first_byte_ns: Option<u64>,

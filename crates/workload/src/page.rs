@@ -1,5 +1,5 @@
-//! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived, uses what
-//! the server pushes, and requests what the server hints at.
+//! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived, uses
+//! what the server pushes, and requests what the server hints at.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -94,7 +94,8 @@ impl Pushes {
         }
     }
 
-    /// Forgets the stream of a response that the driver has taken and no longer needs; returns its identifier.
+    /// Forgets the stream of a response that the driver has taken and no longer needs; returns its
+    /// identifier.
     pub(super) fn cancel(&mut self, request: RequestId) -> Option<u32> {
         let is_it = |pushed: &PushedStream| pushed.is_taken && pushed.stream.request == request;
         let at = self.streams.iter().position(is_it)?;

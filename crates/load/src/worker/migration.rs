@@ -1,5 +1,5 @@
-//! QUIC connections that migrate to a new local address in the middle of their work (RFC 9000, section 9), and
-//! the watch that tells when a local address is gone.
+//! QUIC connections that migrate to a new local address in the middle of their work (RFC 9000, section 9),
+//! and the watch that tells when a local address is gone.
 
 use std::os::fd::OwnedFd;
 
