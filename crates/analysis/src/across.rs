@@ -6,15 +6,18 @@
 //! Holm's correction over the cells' primary metric, equivalence within the margin, and the same verdicts.
 //! Numbers cannot show whether the machine was the same: the caller lists the other differences.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use model::class::split_metric;
 use model::number;
 use model::plan::Level;
 use model::statistic::Statistic;
 
 use crate::checks::CHECKS;
 use crate::comparison::{Contrast, ZERO_VALUE, cell_obstacles, correct, is_tested, metric_obstacles};
-use crate::metrics::{Better, METRICS, Metric};
+use crate::metrics::{self, Better, METRICS};
 use crate::statistics::{self, Mean};
 use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
 
@@ -139,11 +142,12 @@ pub fn compare(
         is_until_precise: a.repetition.is_some() || b.repetition.is_some(),
     };
     let family = pairs.iter().filter(|pair| rules.is_tested(pair, &a.metric)).count();
+    let names = compared_names(&a.cells);
     let mut cells: Vec<CellAcross> = Vec::new();
     for pair in &pairs {
         cells.push(rules.primary(pair, &a.metric, family));
-        for metric in METRICS.iter().filter(|m| m.name != a.metric && m.better != Better::Neither) {
-            cells.extend(rules.exploratory(pair, metric));
+        for name in names.iter().filter(|name| **name != a.metric) {
+            cells.extend(rules.exploratory(pair, name));
         }
     }
     let mut comparisons: Vec<Comparison> = cells.iter().map(|cell| cell.comparison.clone()).collect();
@@ -166,6 +170,18 @@ pub fn compare(
         differences,
         caveats: caveats(&pairs),
     })
+}
+
+/// The metrics of these cells that can be compared, each followed by its classes.
+fn compared_names(cells: &[CellSummary]) -> Vec<&str> {
+    let names: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| cell.metrics.keys()).map(String::as_str).collect();
+    let of_metric = |name: &'static str| {
+        let is_of = move |found: &&&str| split_metric(found).0 == name;
+        names.iter().filter(is_of).copied().collect::<Vec<_>>()
+    };
+    let compared = METRICS.iter().filter(|metric| metric.better != Better::Neither);
+    compared.flat_map(|metric| of_metric(metric.name)).collect()
 }
 
 /// A caveat of a cell in its own study is a caveat of the comparison.
@@ -224,9 +240,10 @@ impl Rules<'_> {
         pair.across(contrast.primary(because, family, self.margin_share, p_different))
     }
 
-    fn exploratory(&self, pair: &Pair<'_>, metric: &Metric) -> Option<CellAcross> {
-        let because = self.obstacles(pair, metric.name);
-        let comparison = self.contrast(pair, metric.name).exploratory(because, metric, self.margin_share)?;
+    fn exploratory(&self, pair: &Pair<'_>, name: &str) -> Option<CellAcross> {
+        let metric = metrics::find(name)?;
+        let because = self.obstacles(pair, name);
+        let comparison = self.contrast(pair, name).exploratory(because, metric, self.margin_share)?;
         Some(pair.across(comparison))
     }
 

@@ -13,7 +13,7 @@ use crate::claims;
 use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
 use crate::estimate::{self, Sampling, Statistic};
-use crate::metrics::{METRICS, Metric};
+use crate::metrics::{self, Metric};
 use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
@@ -140,9 +140,12 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
         (true, false) => CellStatus::Failed,
     };
     let failed = stored.iter().filter(|run| matches!(run.outcome, Outcome::Failed(_))).count();
-    let metrics: BTreeMap<String, MetricSummary> = METRICS
-        .iter()
-        .filter_map(|metric| Some((metric.name.to_owned(), summarise_metric(plan, metric, ok)?)))
+    let metrics: BTreeMap<String, MetricSummary> = metrics::with_classes(&plan.classes)
+        .into_iter()
+        .filter_map(|(name, metric)| {
+            let summary = summarise_metric(plan, &name, metric, ok)?;
+            Some((name, summary))
+        })
         .collect();
     CellSummary {
         cell: cell.cell,
@@ -184,17 +187,14 @@ fn not_reported(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String
         .collect()
 }
 
-fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<MetricSummary> {
+fn summarise_metric(plan: &Plan, name: &str, metric: &Metric, ok: &[&RunSummary]) -> Option<MetricSummary> {
     let having: Vec<(&RunSummary, &Distribution)> =
-        ok.iter().filter_map(|run| Some((*run, run.metrics.get(metric.name)?))).collect();
+        ok.iter().filter_map(|run| Some((*run, run.metrics.get(name)?))).collect();
     let distributions: Vec<&Distribution> = having.iter().map(|(_, distribution)| *distribution).collect();
     let sampling = Sampling { seed: plan.seed, is_until_precise: plan.repetition.is_some() };
     let estimates = estimate::estimates(&distributions, &STATISTICS, sampling);
-    let shares: Vec<(u64, u64)> = ok
-        .iter()
-        .filter_map(|run| run.shares.get(metric.name))
-        .map(|share| (share.hits, share.all))
-        .collect();
+    let shares: Vec<(u64, u64)> =
+        ok.iter().filter_map(|run| run.shares.get(name)).map(|share| (share.hits, share.all)).collect();
     let below_ceiling = |estimate: &Estimate| {
         let high = estimate.high.map(|high| metric.ceiling.map_or(high, |ceiling| high.min(ceiling)));
         Estimate { high, ..*estimate }
@@ -217,7 +217,7 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
         per_run: having
             .iter()
             .filter_map(|(run, _)| {
-                let value = run.compared(metric.name, plan)?;
+                let value = run.compared(name, plan)?;
                 Some(RunValue { run: run.run, block: run.block, value })
             })
             .collect(),

@@ -41,7 +41,7 @@ use model::plan::{Cell, Level, Plan};
 
 use crate::distribution::Distribution;
 use crate::estimate::{Statistic, with_interval};
-use crate::metrics::{self, Better, METRICS, Metric};
+use crate::metrics::{self, Better, Metric};
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
 use crate::summary::{CellStatus, CellSummary, Comparison, Estimate, Verdict};
@@ -92,6 +92,7 @@ pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
     };
     let family = pairs.iter().filter(is_member).count();
     let mut comparisons = Vec::new();
+    let all = metrics::with_classes(&plan.classes);
     for pair in &pairs {
         let (own, baseline) = pair;
         let paired = PairedRuns::of(plan, &plan.metric, own, baseline);
@@ -103,14 +104,24 @@ pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
             plan.margin_share,
             p_different,
         ));
-        for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
-            let contrast = PairedRuns::of(plan, metric.name, own, baseline).contrast;
-            let because = obstacles(plan, metric.name, own, baseline);
+        for (name, metric) in explored(&all, &plan.metric) {
+            let contrast = PairedRuns::of(plan, name, own, baseline).contrast;
+            let because = obstacles(plan, name, own, baseline);
             comparisons.extend(contrast.exploratory(because, metric, plan.margin_share));
         }
     }
     correct(&plan.metric, plan.margin_share, family, &mut comparisons);
     comparisons
+}
+
+/// The metrics besides the primary one that can be compared.
+fn explored<'a>(
+    all: &'a [(String, &'static Metric)],
+    primary: &str,
+) -> impl Iterator<Item = (&'a str, &'static Metric)> {
+    all.iter()
+        .filter(move |(name, metric)| name != primary && metric.better != Better::Neither)
+        .map(|(name, metric)| (name.as_str(), *metric))
 }
 
 /// The p-values of the family's two hypotheses, after Holm's correction.

@@ -327,6 +327,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         published: Vec::new(),
         csv: Vec::new(),
         cores: model::cores::CoreChoice::default(),
+        classes: Vec::new(),
         arms: Vec::new(),
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),

@@ -12,6 +12,7 @@ use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::workload::{Workload, WorkloadKind};
 
+use crate::classes::ClassFolds;
 use crate::distribution::{Distribution, DistributionBuilder};
 use crate::metrics::{self, METRICS, Metric, Values};
 use crate::monitor::MonitorFacts;
@@ -87,10 +88,11 @@ impl<'a> CellFold<'a> {
             for metric in METRICS.iter() {
                 let (values, share) = self.values_of(metric, &clients);
                 if !values.is_empty() {
-                    metrics.insert(metric.name, values);
+                    metrics.insert(metric.name.to_owned(), values);
                 }
-                shares.extend(share.map(|share| (metric.name, share)));
+                shares.extend(share.map(|share| (metric.name.to_owned(), share)));
             }
+            self.group.classes.finish(&mut metrics, &mut shares);
         }
         RunSummary {
             run: record.run,
@@ -225,6 +227,8 @@ struct GroupFold<'a> {
     has_urls: bool,
     /// The metrics that have one value for each request.
     requests: Vec<(&'static Metric, DistributionBuilder)>,
+    /// The same of each class.
+    classes: ClassFolds,
     /// The server's initial window, if a connection carries one response at a time.
     window_bytes: Option<u64>,
     thirds: Option<Thirds>,
@@ -281,6 +285,8 @@ impl<'a> GroupFold<'a> {
             facts.never_sent_held = client.never_sent_held;
             facts.suspended = client.suspended;
         }
+        let has_urls = external.is_none_or(|external| external.reason_not_reported(URLS).is_none());
+        let per_request = || METRICS.iter().filter(is_per_request);
         GroupFold {
             facts,
             workload,
@@ -289,12 +295,14 @@ impl<'a> GroupFold<'a> {
             has_clients: group.clients > 1,
             has_first_visit: plan.workload_of(group).options.connections.first_visit,
             urls: Urls::new(),
-            has_urls: external.is_none_or(|external| external.reason_not_reported(URLS).is_none()),
-            requests: METRICS
-                .iter()
-                .filter(is_per_request)
-                .map(|metric| (metric, DistributionBuilder::default()))
-                .collect(),
+            has_urls,
+            classes: match has_urls {
+                true => {
+                    ClassFolds::new(&plan.classes, client.map_or(&[], |client| &client.urls), per_request())
+                }
+                false => ClassFolds::default(),
+            },
+            requests: per_request().map(|metric| (metric, DistributionBuilder::default())).collect(),
             window_bytes: waits_alone.then_some(window_bytes),
             thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
             waits: Waits::default(),
@@ -327,13 +335,17 @@ impl<'a> GroupFold<'a> {
         if sample.outcome.is_ok() {
             self.server.add(sample, row);
         }
-        for (metric, builder) in &mut self.requests {
+        self.classes.count(sample);
+        for (place, (metric, builder)) in self.requests.iter_mut().enumerate() {
             let value = match metric.values {
                 Values::Request(value) => value(sample),
                 Values::AtServer(value) => row.and_then(|row| value(sample, row)),
                 Values::Client(_) | Values::Run(_) | Values::Share(_) => None,
             };
-            value.into_iter().for_each(|value| builder.push(number::float(value)));
+            if let Some(value) = value.map(number::float) {
+                builder.push(value);
+                self.classes.push(sample.url, place, value);
+            }
         }
         if let Some(thirds) = &mut self.thirds {
             thirds.add(sample);

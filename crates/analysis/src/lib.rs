@@ -26,6 +26,7 @@ pub mod across;
 pub mod analyse;
 pub mod checks;
 mod claims;
+mod classes;
 mod clusters;
 pub mod comparison;
 pub mod distribution;

@@ -2,6 +2,9 @@
 //!
 //! Intervals and verdicts do not use these, because the requests of one run share its conditions.
 
+use std::collections::BTreeSet;
+
+use model::class::split_metric;
 use model::number;
 
 use crate::distribution::Distribution;
@@ -17,6 +20,8 @@ pub struct Pooled {
     pub runs: u32,
     /// The values in the metric's unit: of requests, or one per run.
     pub values: Distribution,
+    /// The values of the metric's classes, by their names, if it has classes.
+    pub classes: Vec<(String, Pooled)>,
 }
 
 /// Whether a metric has one value per request, not one per run.
@@ -26,6 +31,21 @@ pub fn is_of_requests(metric: &str) -> bool {
 
 /// The values of a metric in every cell that has any, in the order of the cells.
 pub fn pooled(runs: &[RunSummary], metric: &str) -> Vec<Pooled> {
+    let mut all = of_metric(runs, metric);
+    let is_class = |name: &&String| matches!(split_metric(name), (base, Some(_)) if base == metric);
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.metrics.keys()).filter(is_class).collect();
+    for name in names {
+        let (_, Some(class)) = split_metric(name) else { continue };
+        for pooled in of_metric(runs, name) {
+            if let Some(whole) = all.iter_mut().find(|whole| whole.cell == pooled.cell) {
+                whole.classes.push((class.to_owned(), pooled));
+            }
+        }
+    }
+    all
+}
+
+fn of_metric(runs: &[RunSummary], metric: &str) -> Vec<Pooled> {
     let mut having: Vec<(u32, &Distribution)> =
         runs.iter().filter_map(|run| Some((run.cell, run.metrics.get(metric)?))).collect();
     having.sort_by_key(|(cell, _)| *cell);
@@ -34,7 +54,7 @@ pub fn pooled(runs: &[RunSummary], metric: &str) -> Vec<Pooled> {
         .filter_map(|of_cell| {
             let (cell, _) = of_cell.first()?;
             let values = Distribution::merged(of_cell.iter().map(|(_, values)| *values));
-            Some(Pooled { cell: *cell, runs: number::small(of_cell.len()), values })
+            Some(Pooled { cell: *cell, runs: number::small(of_cell.len()), values, classes: Vec::new() })
         })
         .collect()
 }

@@ -12,7 +12,7 @@ use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
 use crate::estimate::Statistic;
-use crate::metrics::{self, METRICS};
+use crate::metrics;
 use crate::monitor::MonitorFacts;
 use crate::rows::{Bodies, Stamps, Urls};
 use crate::server_time::ServerFacts;
@@ -34,9 +34,9 @@ pub struct RunSummary {
     /// How it ended.
     pub outcome: Outcome,
     /// By the metric's name. Metrics without a value are absent.
-    pub metrics: BTreeMap<&'static str, Distribution>,
+    pub metrics: BTreeMap<String, Distribution>,
     /// The numerators and denominators of metrics that are shares.
-    pub shares: BTreeMap<&'static str, ShareOfRun>,
+    pub shares: BTreeMap<String, ShareOfRun>,
     /// One entry per client group of the cell.
     pub groups: Vec<GroupFacts>,
     /// What the emulator did; empty if nothing was emulated.
@@ -210,10 +210,9 @@ impl RunSummary {
     /// leave the run out.
     #[must_use]
     pub fn without(mut self, plan: &Plan, table: Table) -> RunSummary {
-        for metric in METRICS.iter().filter(|metric| metric.needs(table, plan)) {
-            self.metrics.remove(metric.name);
-            self.shares.remove(metric.name);
-        }
+        let is_lost = |name: &String| metrics::find(name).is_some_and(|metric| metric.needs(table, plan));
+        self.metrics.retain(|name, _| !is_lost(name));
+        self.shares.retain(|name, _| !is_lost(name));
         self.lost.push(table);
         self
     }

@@ -22,6 +22,7 @@ pub mod assignment;
 pub mod backend;
 pub mod buffers;
 pub mod claim;
+pub mod class;
 pub mod clean;
 pub mod clients;
 pub mod cores;

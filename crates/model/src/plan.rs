@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::arm::Arm;
 use crate::backend::Backend;
 use crate::claim::Claim;
+use crate::class::RequestClass;
 use crate::cores::CoreChoice;
 use crate::csv::CsvTable;
 use crate::delivery::Delivery;
@@ -100,6 +101,9 @@ pub struct Plan {
     /// The arms, if they are a factor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,
+    /// Classes of requests; the first that matches a path has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<RequestClass>,
     /// Sampling rate of the monitor.
     #[serde(default)]
     pub monitor: MonitorRate,

@@ -19,6 +19,7 @@ use crate::warm::ServerWarmUp;
 
 mod arms;
 mod claims;
+mod classes;
 mod clients;
 mod cores;
 mod csv;
@@ -90,6 +91,8 @@ pub struct Study {
     warm: Option<ServerWarmUp>,
     dns: Option<Placed<u64>>,
     claims: Vec<claims::ClaimEntry>,
+    /// Classes of requests.
+    classes: Vec<classes::ClassEntry>,
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,
     published: Vec<published::PublishedEntry>,

@@ -10,7 +10,7 @@ use model::{Page, network};
 use crate::Input;
 use crate::palette::{self, Style};
 use crate::playback::RunPlayback;
-use crate::text::clean_line;
+use crate::text::{self, clean_line};
 use crate::timeline::RunTimeline;
 use crate::trace::RunTrace;
 
@@ -25,6 +25,7 @@ pub(crate) struct Series {
 }
 
 /// Cells that are compared with each other.
+#[derive(Clone)]
 pub(crate) struct Context<'a> {
     /// Such as `north-carolina · large`: the levels that vary in this study.
     pub(crate) name: String,
@@ -34,6 +35,7 @@ pub(crate) struct Context<'a> {
 }
 
 /// One cell within its context.
+#[derive(Clone)]
 pub(crate) struct Row<'a> {
     pub(crate) series: Series,
     pub(crate) cell: &'a CellSummary,
@@ -48,6 +50,24 @@ pub(crate) struct Row<'a> {
     pub(crate) playback: Option<&'a RunPlayback>,
     /// The primary metric's values over all runs.
     pub(crate) pooled: Option<&'a Pooled>,
+}
+
+impl<'a> Context<'a> {
+    /// The same cells by each class of the primary metric's requests, with its name.
+    pub(crate) fn by_class(&self) -> Vec<(&'a str, Context<'a>)> {
+        let pooled = self.rows.iter().filter_map(|row| row.pooled);
+        let names = text::distinct(pooled.flat_map(|pooled| &pooled.classes).map(|(name, _)| name.as_str()));
+        let of_class = |name: &'a str| {
+            let mut context = self.clone();
+            context.name = format!("{} · {}", self.name, clean_line(name));
+            for row in &mut context.rows {
+                let classes = row.pooled.map_or(&[][..], |pooled| &pooled.classes);
+                row.pooled = classes.iter().find(|(class, _)| class == name).map(|(_, pooled)| pooled);
+            }
+            (name, context)
+        };
+        names.into_iter().map(of_class).collect()
+    }
 }
 
 impl<'a> Row<'a> {

@@ -7,6 +7,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use model::Statistic;
+use model::class::split_metric;
 use model::plan::PlannedTopology;
 use serde::Serialize;
 
@@ -300,7 +301,7 @@ fn explored<'a>(view: &View<'a>, context: &Context<'a>) -> Vec<&'a str> {
     let primary = view.summary().metric.as_str();
     let names = context.rows.iter().flat_map(|row| row.cell.metrics.keys().map(String::as_str));
     let mut names = text::distinct(names.filter(|name| *name != primary));
-    let place = |name: &str| analysis::METRICS.iter().position(|metric| metric.name == name);
+    let place = |name: &str| analysis::METRICS.iter().position(|metric| metric.name == split_metric(name).0);
     names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
     names
 }

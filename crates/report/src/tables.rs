@@ -2,6 +2,7 @@
 
 use analysis::metrics;
 use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, Verdict};
+use model::class::split_metric;
 use model::csv::{CellStatistic, CsvColumn, CsvTable, CsvValue};
 use model::number;
 use model::plan::Level;
@@ -28,6 +29,11 @@ const TABLES: &[TableKind] = &[
         write: cells,
     },
     TableKind {
+        name: "classes",
+        title: "Every metric of every class of requests, with its comparison",
+        write: classes,
+    },
+    TableKind {
         name: "comparisons",
         title: "Every comparison with its baseline and verdict",
         write: comparisons,
@@ -44,7 +50,9 @@ const TABLES: &[TableKind] = &[
 pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
     let written = |kind: &TableKind| of_text(kind.name, kind.title, (kind.write)(view));
     let described = |table: &CsvTable| of_text(&table.name, "Columns of the study", of_study(view, table));
-    TABLES.iter().map(written).chain(view.plan().csv.iter().map(described)).collect()
+    let is_empty = |kind: &&TableKind| kind.name == "classes" && view.plan().classes.is_empty();
+    let tables = TABLES.iter().filter(|kind| !is_empty(kind)).map(written);
+    tables.chain(view.plan().csv.iter().map(described)).collect()
 }
 
 fn of_text(name: &str, title: &'static str, text: TableText) -> Table {
@@ -161,6 +169,44 @@ fn cells(view: &View<'_>) -> TableText {
             column("high", |(_, found): Item<'_>| found.and_then(|(.., estimate)| estimate.high).into()),
             column("runs", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.runs).into()),
             column("samples", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.samples).into()),
+        ],
+    )
+}
+
+fn classes(view: &View<'_>) -> TableText {
+    type Item<'a> = (&'a CellSummary, &'a str, &'a MetricSummary);
+    let of_cell = |cell: &'_ _| {
+        let metrics = <&CellSummary>::clone(cell).metrics.iter();
+        let of_class = metrics.filter(|(name, _)| split_metric(name).1.is_some());
+        let cell = *cell;
+        of_class.map(move |(name, metric)| (cell, name.as_str(), metric)).collect::<Vec<_>>()
+    };
+    let cells: Vec<&CellSummary> = view.summary().cells.iter().collect();
+    let compared = |(cell, name, _): Item<'_>| view.comparison(cell.cell, name);
+    let ratio = move |item: Item<'_>| compared(item).and_then(|comparison| comparison.ratio);
+    table(
+        view,
+        cells.iter().flat_map(of_cell),
+        vec![
+            column("cell", |(cell, ..): Item<'_>| cell.cell.into()),
+            column("class", |(_, name, _): Item<'_>| split_metric(name).1.into()),
+            column("metric", |(_, name, _): Item<'_>| split_metric(name).0.into()),
+        ],
+        |(cell, ..)| cell.levels.iter().collect(),
+        vec![
+            column("unit", |(.., metric): Item<'_>| metric.unit.as_str().into()),
+            column("statistic", |(.., metric): Item<'_>| metric.statistic.name().into()),
+            column("value", |(.., metric): Item<'_>| metric.compared().value.into()),
+            column("low", |(.., metric): Item<'_>| metric.compared().low.into()),
+            column("high", |(.., metric): Item<'_>| metric.compared().high.into()),
+            column("runs", |(.., metric): Item<'_>| metric.runs.into()),
+            column("samples", |(.., metric): Item<'_>| metric.samples.into()),
+            column("ratio", move |item: Item<'_>| ratio(item).map(|e| e.value).into()),
+            column("ratio_low", move |item: Item<'_>| ratio(item).and_then(|e| e.low).into()),
+            column("ratio_high", move |item: Item<'_>| ratio(item).and_then(|e| e.high).into()),
+            column("verdict", move |item: Item<'_>| {
+                compared(item).map(|c| verdict_name(&c.verdict).0).into()
+            }),
         ],
     )
 }

@@ -3,6 +3,7 @@
 use analysis::summary::{Estimate, RunPeriod};
 use jiff::Timestamp;
 use model::Statistic;
+use model::class::split_metric;
 pub(crate) use model::clean::clean;
 use model::units::{self, three_digits};
 
@@ -36,7 +37,12 @@ pub(crate) fn shorten_middle(text: &str, limit: usize) -> String {
 
 /// A metric's heading; that of an unknown metric is derived from its name.
 pub(crate) fn metric_title(name: &str) -> String {
-    let known = analysis::metrics::find(name).map(|metric| metric.title.to_owned());
+    let (_, class) = split_metric(name);
+    let of_class = |title: &str| match class {
+        Some(class) => format!("{title} ({})", clean_line(class)),
+        None => title.to_owned(),
+    };
+    let known = analysis::metrics::find(name).map(|metric| of_class(metric.title));
     known.unwrap_or_else(|| capital(&clean_line(&name.replace('_', " "))))
 }
 

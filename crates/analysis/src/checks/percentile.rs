@@ -39,7 +39,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let mut counts: Vec<u64> =
-        context.own.ok().filter_map(|run| Some(run.metrics.get(metric.name)?.count())).collect();
+        context.own.ok().filter_map(|run| Some(run.metrics.get(&context.plan.metric)?.count())).collect();
     counts.sort_unstable();
     let is_below = |count: u64, least: f64| number::float(count) * beyond_share < least - ROUNDING;
     let few = counts.iter().filter(|count| is_below(**count, ENOUGH_BEYOND)).count();

@@ -44,7 +44,7 @@ struct Parts {
 /// Judged by the requests, or by the runs if the metric has one value per run.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = crate::metrics::find(&context.plan.metric)?;
-    let all = Distribution::merged(context.own.ok().filter_map(|run| run.metrics.get(metric.name)));
+    let all = Distribution::merged(context.own.ok().filter_map(|run| run.metrics.get(&context.plan.metric)));
     let count = all.count();
     let (least, apart, least_share, noun) = match metric.values.is_per_request() {
         true => (LEAST_VALUES, APART, LEAST_SHARE, ""),

@@ -168,7 +168,7 @@ fn a_difference_at_the_margin_is_seldom_called_equivalent() {
                 let mut runs = study::blocks(&bench, seed, noise, 1.0, runs);
                 for run in runs.iter_mut().filter(|run| run.cell == 0) {
                     let value = run.value("page_load_time").unwrap() / 1.03001;
-                    run.metrics.insert("page_load_time", std::iter::once(value).collect());
+                    run.metrics.insert("page_load_time".to_owned(), std::iter::once(value).collect());
                 }
                 let summary = crate::analyse(&bench.plan, &runs, &bench.networks);
                 summary.comparisons.iter().any(|c| c.primary && c.verdict == Verdict::Equivalent)
@@ -219,7 +219,7 @@ fn tails(
             let run = number::small(run);
             let scale = 1e9 * if run % 2 == 1 { factor } else { 1.0 };
             let times = times.counted().into_iter().map(|(time, _)| time * scale).collect();
-            let metrics = [("request_time", times)].into();
+            let metrics = [("request_time".to_owned(), times)].into();
             RunSummary { run, block: run / 2, cell: run % 2, metrics, ..template.clone() }
         };
         let runs: Vec<RunSummary> = times.iter().enumerate().map(run).collect();
@@ -273,7 +273,7 @@ fn on_a_lossy_network(bench: &Bench, seed: u64, network: f64, is_shared: bool, b
         for run in block {
             let lost = if is_shared { of_block } else { network * losses.normal() };
             let value = run.value("page_load_time").unwrap() * lost.exp();
-            run.metrics.insert("page_load_time", std::iter::once(value).collect());
+            run.metrics.insert("page_load_time".to_owned(), std::iter::once(value).collect());
         }
     }
     let summary = crate::analyse(&bench.plan, &runs, &bench.networks);

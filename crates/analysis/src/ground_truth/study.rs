@@ -69,7 +69,7 @@ pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks
             summary.groups[0].versions = [(variant.http(), 3)].into();
             let scale = if cell == cells - 1 { factor } else { 1.0 };
             let value = 1e9 * scale * (common + noise.draw(&mut dice)).exp();
-            summary.metrics = [("page_load_time", std::iter::once(value).collect())].into();
+            summary.metrics = [("page_load_time".to_owned(), std::iter::once(value).collect())].into();
             runs.push(summary);
         }
     }

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use model::class::{self, RequestClass, split_metric};
 use model::external::ExternalReport;
 use model::plan::Plan;
 use model::record::ServerRequest;
@@ -107,9 +108,21 @@ pub fn compared(metric: &str, statistic: Statistic) -> Statistic {
     find(metric).map_or(Statistic::Median, |metric| metric.compared(statistic))
 }
 
-/// The metric of this name.
+/// The metric of this name, or of a name with a class such as `request_time@video`.
 pub fn find(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
+    let (base, _) = split_metric(name);
+    METRICS.iter().find(|metric| metric.name == base)
+}
+
+/// Every metric by its name, each followed by its classes.
+pub(crate) fn with_classes(classes: &[RequestClass]) -> Vec<(String, &'static Metric)> {
+    let names = class::names(classes);
+    let of_metric = |metric: &'static Metric| {
+        let of_classes = names.iter().filter(|_| metric.has_classes());
+        let of_classes = of_classes.map(|name| class::metric_of(metric.name, name));
+        std::iter::once(metric.name.to_owned()).chain(of_classes).map(move |name| (name, metric))
+    };
+    METRICS.iter().flat_map(|metric| of_metric(metric).collect::<Vec<_>>()).collect()
 }
 
 impl Values {
@@ -152,6 +165,11 @@ impl Metric {
             }
             _ => statistic,
         }
+    }
+
+    /// Whether it has values for each class of requests.
+    pub(crate) fn has_classes(&self) -> bool {
+        matches!(self.values.per_run(), ValuesPerRun::Requests | ValuesPerRun::Share)
     }
 
     /// Whether it counts over the whole run, so that a visit before the measured one would be part of it.

@@ -66,6 +66,7 @@ impl Plan {
             check_name("workload", &named.name)?;
             check_workload(&named.workload).map_err(|problem| format!("workload `{}`: {problem}", named.name))
         })?;
+        self.classes.iter().try_for_each(|class| check_name("class", &class.name))?;
         let mut known = BTreeSet::new();
         for (index, cell) in self.cells.iter().enumerate() {
             self.check_cell(index, cell).map_err(|problem| format!("cell {index}: {problem}"))?;

@@ -185,7 +185,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim
             }
             Kind::Value { metric, statistic, cells, least, most } => {
                 if let Some(metric) = metric {
-                    super::metric::check_exists(metric, library)?;
+                    super::metric::check_exists(metric, study, library)?;
                 }
                 ClaimTest::Value {
                     metric: metric.as_ref().unwrap_or(&study.metric).value.clone(),

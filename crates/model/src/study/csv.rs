@@ -7,7 +7,7 @@ use crate::error::InputError;
 use crate::reader::{Placed, Table};
 
 /// The tables that every result has.
-const TAKEN: [&str; 4] = ["cells", "comparisons", "load", "validity"];
+const TAKEN: [&str; 5] = ["cells", "classes", "comparisons", "load", "validity"];
 
 /// A table as written: its name, and the text of each column.
 #[derive(Clone, Debug)]

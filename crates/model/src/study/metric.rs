@@ -2,7 +2,8 @@
 //! require.
 
 use super::factors::check_name;
-use super::{Library, Study};
+use super::{Library, Study, classes};
+use crate::class::split_metric;
 use crate::error::InputError;
 use crate::plan::NamedWorkload;
 use crate::reader::{Placed, Table};
@@ -50,10 +51,22 @@ pub enum Requirement {
     DnsLookup,
 }
 
+/// The facts about a metric, or about that of a class such as `request_time@video`.
+pub(super) fn facts(metric: &str, library: &impl Library) -> Option<MetricFacts> {
+    let (base, _) = split_metric(metric);
+    library.metrics().into_iter().find(|known| known.name == base)
+}
+
 /// Checks that a metric with this name exists.
-pub(super) fn check_exists(metric: &Placed<String>, library: &impl Library) -> Result<(), InputError> {
+pub(super) fn check_exists(
+    metric: &Placed<String>,
+    study: &Study,
+    library: &impl Library,
+) -> Result<(), InputError> {
     let names: Vec<String> = library.metrics().into_iter().map(|known| known.name).collect();
-    check_name(metric, "`metric`: ", "a metric", &names)
+    let base = Placed { value: split_metric(&metric.value).0.to_owned(), place: metric.place.clone() };
+    check_name(&base, "`metric`: ", "a metric", &names)?;
+    classes::check_metric(metric, &study.classes, library)
 }
 
 /// Why a workload cannot be compared by a metric that exists, if it cannot.
@@ -64,7 +77,7 @@ pub(super) fn check_workload(
 ) -> Result<(), String> {
     let mut known = library.metrics();
     known.retain(|known| known.is_comparable && known.workloads.contains(&workload.kind()));
-    if known.iter().any(|known| known.name == metric) {
+    if known.iter().any(|known| known.name == split_metric(metric).0) {
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
@@ -90,7 +103,7 @@ pub(super) fn check_statistic(
     library: &impl Library,
 ) -> Result<(), InputError> {
     let (metric, statistic) = (&study.metric.value, study.statistic.value);
-    let known = library.metrics().into_iter().find(|known| known.name == *metric);
+    let known = facts(metric, library);
     let problem = match known.map(|known| known.values) {
         _ if statistic.is_median() => return Ok(()),
         Some(ValuesPerRun::Share) => {
@@ -138,7 +151,7 @@ fn most_requests(workload: &Workload) -> Option<u64> {
 
 /// Checks that the study has the setting that its metric requires.
 pub(super) fn check_requirement(study: &Study, library: &impl Library) -> Result<(), InputError> {
-    let metric = library.metrics().into_iter().find(|known| known.name == study.metric.value);
+    let metric = facts(&study.metric.value, library);
     let problem = match metric.and_then(|metric| metric.requires) {
         Some(Requirement::ServerTime) if !study.server_time => {
             "is computed from the servers' own times; add `server_time = true`"

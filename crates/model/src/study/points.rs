@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::arms::{self, Arms};
+use super::classes;
 use super::except::{self, Exception, Exceptions};
 use super::factors::{DeclaredFactor, FactorKind};
 use super::join::Join;
@@ -78,6 +79,7 @@ pub(super) fn parse_study(
     let place = family.place.clone();
     let plan = family.finish(join, &exceptions, arms)?;
     let serves_files_only = |server: &str| library.server(server).is_ok_and(|facts| facts.serves_files_only);
+    classes::check(&plan, &first.classes, &first.metric)?;
     let checked = plan.check_files(serves_files_only).and_then(|()| plan.check_outside());
     checked.map_err(|problem| InputError { place, problem })?;
     Ok(plan)

@@ -106,7 +106,7 @@ fn resolve_metric(
     library: &impl Library,
 ) -> Result<String, InputError> {
     let Some(metric) = &written.metric else { return Ok(study.metric.value.clone()) };
-    super::metric::check_exists(metric, library)?;
+    super::metric::check_exists(metric, study, library)?;
     let wanted = levels.iter().find(|level| level.factor == FactorKind::Workload.name());
     let mut problem = None;
     for named in workloads.iter().filter(|named| wanted.is_none_or(|level| level.value == named.name)) {

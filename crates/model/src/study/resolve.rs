@@ -5,7 +5,9 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Library, Study, claims, clients, csv, dns, links, loops, metric, published, topology};
+use super::{
+    Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology,
+};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
@@ -50,7 +52,7 @@ struct Role {
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
-    metric::check_exists(&study.metric, library)?;
+    metric::check_exists(&study.metric, study, library)?;
     let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
     let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
@@ -111,6 +113,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         published,
         csv: csv::resolve(study, library)?,
         cores: study.cores.clone(),
+        classes: classes::planned(&study.classes),
         arms: Vec::new(),
         monitor: study.monitor,
         // The cells of all points are ordered together.
@@ -157,7 +160,7 @@ fn check_visit(
         let error = holds.find_map(|hold| hold.resumption_error(named));
         return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
     }
-    let metric = library.metrics().into_iter().find(|metric| metric.name == study.metric.value);
+    let metric = metric::facts(&study.metric.value, library);
     let problem = if !resumes {
         "requires `resumption = true` in `[hold]`; add it"
     } else if study.groups.len() > 1 {

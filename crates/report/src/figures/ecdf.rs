@@ -1,6 +1,7 @@
 //! The share of values at or below each value: the empirical distribution of every level in one plot.
 
 use analysis::distribution::Distribution;
+use model::class::metric_of;
 
 use super::panel::{self, Panel, TOP};
 use super::spread::{self, Spread, values_of};
@@ -38,13 +39,25 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
         caption: format!(
             "The share of values that are at most the value on the axis. The farther left a curve rises, the \
              smaller its values. Marks are at 25, 50, 75, 95 and 99 %, or at every value if there are few. \
-             {} Axes differ between panels.",
-            spread::describe_values(view)
+             {} Axes differ between panels.{}",
+            spread::describe_values(view),
+            if view.plan().classes.is_empty() { "" } else { " Each class of requests has further panels." }
         ),
         keys: Vec::new(),
-        panels: view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect(),
+        panels: with_classes(view).iter().filter_map(|(_, context)| draw_panel(view, context)).collect(),
         csv: csv(view),
     })
+}
+
+/// Every context with its metric, followed by its classes.
+fn with_classes<'a>(view: &View<'a>) -> Vec<(String, Context<'a>)> {
+    let metric = view.summary().metric.as_str();
+    let of_context = |context: &Context<'a>| {
+        let of_class = |(class, context)| (metric_of(metric, class), context);
+        let whole = std::iter::once((metric.to_owned(), context.clone()));
+        whole.chain(context.by_class().into_iter().map(of_class)).collect::<Vec<_>>()
+    };
+    view.contexts.iter().flat_map(of_context).collect()
 }
 
 fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
@@ -146,13 +159,13 @@ fn steps(values: &Distribution, scale: Scale, max: usize) -> Vec<Step> {
 fn csv(view: &View<'_>) -> String {
     let mut csv = Csv::default();
     let max = steps_of_each(view);
-    for context in &view.contexts {
+    for (metric, context) in &with_classes(view) {
         let Some(spread) = Spread::of(context, (LEFT, RIGHT)) else { continue };
         for row in &context.rows {
             let Some(values) = values_of(row) else { continue };
             for (value, seen) in steps(values, spread.scale, max) {
                 let fields = vec![
-                    ("metric", view.summary().metric.as_str().into()),
+                    ("metric", metric.as_str().into()),
                     ("unit", spread.unit.as_str().into()),
                     ("value", value.into()),
                     ("values_at_most", seen.into()),

@@ -96,7 +96,7 @@ pub(crate) fn troubled() -> Fabricated {
 fn pooled(cell: &CellSummary) -> Option<Pooled> {
     let metric = cell.metrics.get("page_load_time")?;
     let values = metric.per_run.iter().map(|run| run.value).collect();
-    Some(Pooled { cell: cell.cell, runs: metric.runs, values })
+    Some(Pooled { cell: cell.cell, runs: metric.runs, values, classes: Vec::new() })
 }
 
 /// The primary metric is one of requests. Each cell has `count` of them, most near its median, some far
@@ -254,6 +254,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         published: Vec::new(),
         csv: Vec::new(),
         cores: model::cores::CoreChoice::default(),
+        classes: Vec::new(),
         arms: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,

@@ -1,0 +1,192 @@
+//! `[class.NAME]`: classes of requests by their paths.
+
+use super::metric::facts;
+use super::{Library, ValuesPerRun};
+use crate::class::{self, OTHER, RequestClass, class_of};
+use crate::error::InputError;
+use crate::keys;
+use crate::named::unknown;
+use crate::plan::Plan;
+use crate::reader::{Key, Placed, Table};
+
+pub(super) const KEYS: &[Key] = keys! {
+    "paths", "list of texts", "required", r#"["*.m4s", "/video/*"]"#,
+        "Patterns of paths with their queries; `*` stands for any characters. At most 64.";
+};
+
+const MOST_CLASSES: usize = 16;
+const MOST_PATTERNS: usize = 64;
+
+/// `[class.NAME]`.
+#[derive(Clone, Debug)]
+pub(super) struct ClassEntry {
+    name: Placed<String>,
+    paths: Vec<String>,
+}
+
+impl ClassEntry {
+    fn class(&self) -> RequestClass {
+        RequestClass { name: self.name.value.clone(), paths: self.paths.clone() }
+    }
+}
+
+pub(super) fn read(root: &Table<'_>) -> Result<Vec<ClassEntry>, InputError> {
+    let Some(table) = root.table("class")? else { return Ok(Vec::new()) };
+    let tables = table.named_tables()?;
+    if tables.len() > MOST_CLASSES {
+        return Err(
+            table.error(format!("the study has {} classes; write at most {MOST_CLASSES}", tables.len()))
+        );
+    }
+    tables.into_iter().map(|(name, table)| read_class(name, &table.with_keys(KEYS)?)).collect()
+}
+
+fn read_class(name: Placed<String>, table: &Table<'_>) -> Result<ClassEntry, InputError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.value.is_empty() || !name.value.chars().all(is_plain) {
+        let problem =
+            format!("`{}` is not the name of a class; use letters, digits, `-`, `_` and `.`", name.value);
+        return Err(name.error(problem));
+    }
+    if name.value == OTHER {
+        let problem =
+            format!("`{OTHER}` is the class of all requests that belong to no other; choose another name");
+        return Err(name.error(problem));
+    }
+    let paths = table.required("paths", Table::some_strings)?;
+    if paths.value.len() > MOST_PATTERNS {
+        return Err(
+            paths.error(format!("`paths` has {} patterns; write at most {MOST_PATTERNS}", paths.value.len()))
+        );
+    }
+    Ok(ClassEntry { name, paths: paths.value.into_iter().map(|path| path.value).collect() })
+}
+
+/// The classes of a plan.
+pub(super) fn planned(entries: &[ClassEntry]) -> Vec<RequestClass> {
+    entries.iter().map(ClassEntry::class).collect()
+}
+
+/// Checks that the class of a metric such as `request_time@video` exists and that the metric has classes.
+pub(super) fn check_metric(
+    metric: &Placed<String>,
+    entries: &[ClassEntry],
+    library: &impl Library,
+) -> Result<(), InputError> {
+    let (base, Some(class)) = class::split_metric(&metric.value) else { return Ok(()) };
+    let values = facts(base, library).map(|facts| facts.values);
+    if !matches!(values, Some(ValuesPerRun::Requests | ValuesPerRun::Share)) {
+        return Err(metric.error(format!(
+            "`metric`: `{base}` is not a metric of requests, so it has no classes; write one such as \
+             `request_time@{class}`"
+        )));
+    }
+    let classes = planned(entries);
+    let known = class::names(&classes);
+    if known.contains(&class) {
+        return Ok(());
+    }
+    Err(metric
+        .error(format!("`metric`: {}", unknown(class, "a `[class.NAME]` that this study defines", &known))))
+}
+
+/// Checks that every class has a path in a workload, and that of the study's metric in every one that is compared.
+pub(super) fn check(plan: &Plan, entries: &[ClassEntry], metric: &Placed<String>) -> Result<(), InputError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let has = |workload: usize| {
+        let mut has = vec![false; entries.len() + 1];
+        for path in plan.workloads[workload].workload.paths() {
+            has[class_of(&plan.classes, &path)] = true;
+        }
+        has
+    };
+    let all: Vec<Vec<bool>> = (0..plan.workloads.len()).map(has).collect();
+    for (number, entry) in entries.iter().enumerate() {
+        if !all.iter().any(|has| has[number]) {
+            return Err(entry.name.error(format!(
+                "the class `{}` matches no path of the workloads that no class above it has; change its `paths`, or \
+                 remove it",
+                entry.name.value
+            )));
+        }
+    }
+    let (_, Some(class)) = class::split_metric(&metric.value) else { return Ok(()) };
+    let number = entries.iter().position(|entry| entry.name.value == class).unwrap_or(entries.len());
+    let compared = plan.cells.iter().filter(|cell| !cell.group.is_background).map(|cell| cell.group.workload);
+    match compared.into_iter().find(|workload| !all[*workload][number]) {
+        None => Ok(()),
+        Some(workload) => Err(metric.error(format!(
+            "`metric`: the workload `{}` has no path of the class `{class}`; choose another metric",
+            plan.workloads[workload].name
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+    use crate::study::tests::{SHORT, parse};
+
+    /// A loop over two paths with this metric and these classes.
+    fn with(metric: &str, classes: &str) -> Result<Plan, String> {
+        let text = SHORT.replace("page_load_time", metric).replace(
+            "kind = \"page\"\npage = \"small\"",
+            "kind = 'closed'\npaths = ['/a.m4s', '/b']\nrequests = 20",
+        );
+        parse(&format!("{text}{classes}"))
+    }
+
+    #[test]
+    fn classes_are_in_the_plan_in_their_order() {
+        let plan =
+            with("request_time@b", "[class.video]\npaths = ['*.m4s']\n[class.b]\npaths = ['*']\n").unwrap();
+        let classes: Vec<(&str, &[String])> =
+            plan.classes.iter().map(|class| (class.name.as_str(), class.paths.as_slice())).collect();
+        assert_eq!(classes, [("video", &["*.m4s".to_owned()][..]), ("b", &["*".to_owned()])]);
+        assert_eq!(plan.metric, "request_time@b");
+        assert_eq!(Plan::from_json(&serde_json::to_vec(&plan).unwrap()).unwrap(), plan);
+        let page = "[class.css]\npaths = ['*.css']\n";
+        assert_eq!(parse(&format!("{SHORT}{page}")).unwrap().classes.len(), 1);
+        with("availability@other", "[class.video]\npaths = ['*.m4s']\n").unwrap();
+    }
+
+    #[test]
+    fn faults_of_classes() {
+        let video = "[class.video]\npaths = ['*.m4s']\n";
+        for (metric, classes, expected) in [
+            (
+                "request_time",
+                "[class.video]\npaths = ['*.mp4']\n",
+                "the class `video` matches no path of the workloads",
+            ),
+            (
+                "request_time",
+                "[class.all]\npaths = ['*']\n[class.b]\npaths = ['/b']\n",
+                "the class `b` matches no path",
+            ),
+            ("request_time", "[class.other]\npaths = ['*']\n", "`other` is the class of all requests that"),
+            ("request_time", "[class.'a@b']\npaths = ['*']\n", "`a@b` is not the name of a class"),
+            ("request_time", "[class.'']\npaths = ['*']\n", "`` is not the name of a class"),
+            ("request_time", "[class.video]\n", "[class.video] has no `paths`"),
+            ("request_time", "[class.video]\npaths = []\n", "`paths` is an empty list"),
+            (
+                "request_time@vido",
+                video,
+                "`metric`: `vido` is not a `[class.NAME]` that this study defines; did you",
+            ),
+            ("request_time@video", "", "that this study defines; there is none"),
+            ("page_load_time@video", video, "`page_load_time` is not a metric of requests"),
+            ("time@video", video, "`metric`: `time` is not a metric"),
+            (
+                "request_time@other",
+                "[class.all]\npaths = ['*']\n",
+                "the workload `small` has no path of the class `other`",
+            ),
+        ] {
+            let fault = with(metric, classes).unwrap_err();
+            assert!(fault.contains(expected), "{metric} {classes}: {fault}");
+        }
+    }
+}
