@@ -123,7 +123,9 @@ mod tests {
         let summary = bench().summary();
         let [h1s, h2] = summary.cells.as_slice() else { panic!("{summary:#?}") };
         let median = |cell: &crate::summary::CellSummary, name: &str| cell.metrics[name].median;
-        assert!(median(h2, "request_time@video").value > median(h2, "request_time@other").value + 15_000_000.0);
+        assert!(
+            median(h2, "request_time@video").value > median(h2, "request_time@other").value + 15_000_000.0
+        );
         assert!(median(h2, "request_time@video").low.is_some());
         for name in ["request_time", "wait_time", "availability"] {
             let samples = |name: &str| h1s.metrics[name].samples;

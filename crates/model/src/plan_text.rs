@@ -41,6 +41,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.describe())?;
+    for class in &plan.classes {
+        entry(out, "class", &format!("{}: {}", class.name, class.paths.join(", ")))?;
+    }
     if let Some(warm) = plan.warm {
         entry(out, "warm", &format!("a separate client uses the server before every run: {warm}"))?;
     }

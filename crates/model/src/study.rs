@@ -182,6 +182,11 @@ impl Study {
         points::parse_study(name, source, overrides, library)
     }
 
+    /// What is held for single servers, and for all.
+    fn holds(&self) -> impl Iterator<Item = &hold::Hold> {
+        self.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&self.hold])
+    }
+
     /// Several backends are a factor.
     fn set_backends(&mut self, backends: Option<Placed<Vec<Placed<String>>>>) {
         self.matrix.value.retain(|factor| factor.kind != FactorKind::Backend);

@@ -286,8 +286,8 @@ impl Workload {
         Some(Workload::Closed(closed))
     }
 
-    /// The visit before a repeat visit, from which a client has its TLS sessions: a page as a whole; of the others
-    /// one request on each connection, because a ticket is used once (RFC 8446, appendix C.4).
+    /// The visit before a repeat visit, from which a client has its TLS sessions: a page as a whole; of the
+    /// others one request on each connection, because a ticket is used once (RFC 8446, appendix C.4).
     pub fn first_visit(&self) -> Workload {
         if let Workload::Page(_) = self {
             return self.clone();
@@ -344,8 +344,8 @@ impl Workload {
     }
 }
 
-/// The length of the body of a path such as `/bytes/1000`, the least of `/bytes/{random:1000-2000}`; `None` of
-/// any other.
+/// The length of the body of a path such as `/bytes/1000`, the least of `/bytes/{random:1000-2000}`; `None`
+/// of any other.
 fn least_bytes_of_path(path: &str) -> Option<u64> {
     match Pattern::parse(path) {
         Ok(Some(pattern)) => bytes_of_path(&pattern.least()),

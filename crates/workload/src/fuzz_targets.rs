@@ -47,6 +47,11 @@ pub fn timing_script(data: &[u8]) {
         Ok(lines) => {
             assert!(lines.is_sorted_by_key(|line| line.at_ns));
             assert!(lines.iter().all(|line| !line.url.is_empty()));
+            let (urls, entries) = timing_script::numbered(&lines);
+            assert_eq!(entries.len(), lines.len());
+            for (entry, line) in entries.iter().zip(&lines) {
+                assert_eq!(urls[entry.url as usize].url, line.url);
+            }
         }
         Err(error) => assert_one_line(&error.to_string()),
     }
@@ -62,6 +67,9 @@ pub fn url_pattern(data: &[u8]) {
             pattern.fill(1, 2, &mut again);
             assert_eq!(first, again, "the seed decides");
             assert!(!first.contains("{random:"), "{first}");
+            if let Some(paths) = pattern.paths(1000) {
+                assert!(paths.contains(&first) && paths[0] == pattern.least(), "{first}");
+            }
         }
         Ok(None) => assert!(!text.contains("{random:")),
         Err(error) => assert_one_line(&error.to_string()),

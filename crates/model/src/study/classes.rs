@@ -90,7 +90,8 @@ pub(super) fn check_metric(
         .error(format!("`metric`: {}", unknown(class, "a `[class.NAME]` that this study defines", &known))))
 }
 
-/// Checks that every class has a path in a workload, and that of the study's metric in every one that is compared.
+/// Checks that every class has a path in a workload, and that of the study's metric in every workload that is
+/// compared.
 pub(super) fn check(plan: &Plan, entries: &[ClassEntry], metric: &Placed<String>) -> Result<(), InputError> {
     if entries.is_empty() {
         return Ok(());
@@ -146,6 +147,8 @@ mod tests {
             plan.classes.iter().map(|class| (class.name.as_str(), class.paths.as_slice())).collect();
         assert_eq!(classes, [("video", &["*.m4s".to_owned()][..]), ("b", &["*".to_owned()])]);
         assert_eq!(plan.metric, "request_time@b");
+        let text = crate::plan_text::plan_text(&plan);
+        assert!(text.contains("request_time@b") && text.contains("video: *.m4s"), "{text}");
         assert_eq!(Plan::from_json(&serde_json::to_vec(&plan).unwrap()).unwrap(), plan);
         let page = "[class.css]\npaths = ['*.css']\n";
         assert_eq!(parse(&format!("{SHORT}{page}")).unwrap().classes.len(), 1);

@@ -144,8 +144,8 @@ fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Checks that a repeat visit has sessions and that its first visit disturbs nothing, and that a client without
-/// a first visit has none.
+/// Checks that a repeat visit has sessions and that its first visit disturbs nothing, and that a client
+/// without a first visit has none.
 fn check_visit(
     study: &Study,
     matrix: &Matrix,
@@ -156,8 +156,7 @@ fn check_visit(
     let resumes = cell.pins.as_ref().unwrap_or(&study.hold.pins).resumption;
     if !named.options.connections.first_visit {
         let is_cold = named.workload.as_loop().is_none();
-        let mut holds = study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]);
-        let error = holds.find_map(|hold| hold.resumption_error(named));
+        let error = study.holds().find_map(|hold| hold.resumption_error(named));
         return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
     }
     let metric = metric::facts(&study.metric.value, library);
@@ -183,7 +182,7 @@ fn check_pins(study: &Study, matrix: &Matrix) -> Result<(), InputError> {
     let is_pushed =
         |named: &&NamedWorkload| named.workload.page().is_some_and(|page| !page.delivery.push.is_empty());
     let pushing = matrix.workloads.iter().map(|of| &of.named).find(is_pushed);
-    for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
+    for hold in study.holds() {
         hold.check(&matrix.variants)?;
         pushing.map_or(Ok(()), |named| hold.check_push(&named.name))?;
     }
@@ -267,7 +266,7 @@ fn resolve_backends(
         let backend: Backend =
             level.value.parse().map_err(|problem| level.error(format!("`backends`: {problem}")))?;
         for network in &networks {
-            for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
+            for hold in study.holds() {
                 backend
                     .check(network, hold.pins.mtu_bytes)
                     .map_err(|unsupported| level.error(format!("`backends`: {unsupported}")))?;
