@@ -256,23 +256,7 @@ impl<'a> GroupFold<'a> {
             connections: connections.clone().count() as u64,
             ..GroupFacts::default()
         };
-        let last_opened_ns = connections.clone().map(|row| row.opened_ns).max();
-        let was_replaced = |row: &&ConnectionRow| row.closed_ns.is_some() && row.closed_ns <= last_opened_ns;
-        for cause in connections.clone().filter(was_replaced).filter_map(|row| row.server_close) {
-            *facts.replaced.entry(cause).or_default() += 1;
-        }
-        for pushed in connections.clone().map(|row| row.pushed) {
-            facts.pushed += pushed;
-        }
-        for (connection, (kind, _)) in connections
-            .filter(|row| row.tls_version.is_some())
-            .filter_map(|row| Some((row, row.handshake()?)))
-        {
-            let words = [&connection.tls_version, &connection.cipher_suite, &connection.key_exchange];
-            let words: Vec<&str> = words.into_iter().flatten().map(String::as_str).collect();
-            *facts.tls.entry(words.join(", ")).or_default() += 1;
-            *facts.handshakes.entry(kind).or_default() += 1;
-        }
+        count_connections(&mut facts, connections);
         let external = client.and_then(|client| client.external.as_deref());
         if let Some(client) = client {
             facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
@@ -397,6 +381,29 @@ impl<'a> GroupFold<'a> {
             count_external(&mut facts, external);
         }
         facts
+    }
+}
+
+/// Counts what the connections of a group show: replacements, pushes and what TLS negotiated.
+fn count_connections<'r>(
+    facts: &mut GroupFacts,
+    connections: impl Iterator<Item = &'r ConnectionRow> + Clone,
+) {
+    let last_opened_ns = connections.clone().map(|row| row.opened_ns).max();
+    let was_replaced = |row: &&ConnectionRow| row.closed_ns.is_some() && row.closed_ns <= last_opened_ns;
+    for cause in connections.clone().filter(was_replaced).filter_map(|row| row.server_close) {
+        *facts.replaced.entry(cause).or_default() += 1;
+    }
+    for pushed in connections.clone().map(|row| row.pushed) {
+        facts.pushed += pushed;
+    }
+    for (connection, (kind, _)) in
+        connections.filter(|row| row.tls_version.is_some()).filter_map(|row| Some((row, row.handshake()?)))
+    {
+        let words = [&connection.tls_version, &connection.cipher_suite, &connection.key_exchange];
+        let words: Vec<&str> = words.into_iter().flatten().map(String::as_str).collect();
+        *facts.tls.entry(words.join(", ")).or_default() += 1;
+        *facts.handshakes.entry(kind).or_default() += 1;
     }
 }
 

@@ -292,7 +292,7 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, arm, server, \
+         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, class, arm, server, \
          group, hold, cores, server_time, warm, dns, accept, claim, monitor, figures, published, csv",
     );
     assert_fault(
@@ -631,7 +631,7 @@ fn faults_of_open_loops() {
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",
             "16:1: `rates` is not a key of [workload.small]; did you mean `rate`? The choices are kind, clients, \
-             start, paths, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue, \
+             start, visit, paths, urls, order, connections, streams, requests, duration, warmup, rate, stages, script, script_each, arrivals, queue, \
              requests_per_connection, connect_timeout, request_timeout, method, headers, body",
         ),
     ] {
