@@ -71,7 +71,11 @@ pub(crate) fn run(args: &PageModelArgs) -> Result<Exit> {
 /// A [`UsageError`]: the document cannot be fetched, or is no page.
 pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError> {
     let found = crawl(url, trust).map_err(|error| {
-        UsageError(format!("{url} cannot be modelled: {error}; check that it opens from this machine"))
+        let remedy = match error.0.contains("certificate") {
+            true => "trust its authority with --cacert FILE, or accept any certificate with --insecure",
+            false => "check that it opens from this machine",
+        };
+        UsageError(format!("{url} cannot be modelled: {error}; {remedy}"))
     })?;
     let mut notes = vec![format!("Found by following {url} without running scripts.")];
     notes.extend(found.notes);

@@ -102,6 +102,8 @@ fn fault(cell: &Cell, url: &Url, is_main: bool, reason: &str) -> String {
             key("cacert"),
             key("insecure")
         )
+    } else if reason.contains("ProtocolVersion") {
+        "it lacks the TLS version that `[hold]` fixes: change `tls_version`".to_owned()
     } else if is_main {
         "check that the URL opens from this machine (`h123 trace URL`)".to_owned()
     } else {

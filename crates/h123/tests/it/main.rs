@@ -31,6 +31,7 @@ mod monitor;
 mod names;
 mod nginx;
 mod other_tools;
+mod outside;
 mod permissions;
 mod player;
 mod push;

@@ -11,7 +11,7 @@ use crate::tool::{Ended, H123, cell, check, folder, machine, repository, summary
 const NOBODY: &str = "65534";
 
 /// Calls the tool as an ordinary user; if the tests already run as one, as that one.
-fn as_user(args: &[&str], directory: &Path) -> Ended {
+pub(crate) fn as_user(args: &[&str], directory: &Path) -> Ended {
     Ended::of(user_command().args(args).current_dir(directory).output().unwrap())
 }
 

@@ -156,3 +156,90 @@ impl Plan {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_text::plan_text;
+    use crate::study::tests::{SHORT, parse};
+
+    const TABLE: &str = "\n[server.mine]\nurl = 'https://www.example.test/shop'\n";
+
+    fn study(table: &str) -> String {
+        format!("{}{table}", SHORT.replace("[\"origin\"]", "[\"mine\"]"))
+    }
+
+    #[test]
+    fn a_server_with_a_url_is_behind_the_gateway() {
+        let plan = parse(&study(TABLE)).unwrap();
+        assert_eq!((plan.topology.name.as_str(), plan.topology.server.as_str()), ("outside", "gateway"));
+        let cell = &plan.cells[0];
+        assert_eq!((cell.chain.node.as_str(), cell.chain.server.as_str()), ("gateway", "mine"));
+        assert!(plan.adapters().is_empty() && plan.servers_of(cell).is_empty());
+        assert!(plan.has_reference(cell.network), "the emulated link is measured");
+        let remote = cell.chain.remote.as_ref().unwrap();
+        assert_eq!((remote.url.path.as_str(), &remote.trust), ("/shop", &RemoteTrust::System));
+        let text = plan_text(&plan);
+        assert!(text.contains("https://www.example.test/shop"), "{text}");
+        let asked = plan.outside_requests().unwrap();
+        assert_eq!(asked.all, asked.each_run * asked.runs);
+        assert!(text.contains(&format!("{} outside: {} runs", asked.all, asked.runs)), "{text}");
+        assert!(Plan::from_json(&serde_json::to_vec(&plan).unwrap()).is_ok_and(|read| read == plan));
+        assert_eq!(parse(SHORT).unwrap().outside_requests(), None);
+    }
+
+    #[test]
+    fn requests_outside_are_limited() {
+        let plan = parse(&study(TABLE)).unwrap();
+        let OutsideRequests { each_run, runs, all } = plan.outside_requests().unwrap();
+        assert!(each_run < 50);
+        assert_eq!(plan.rest_ns(0), REST_NS, "the least rest");
+        assert!(plan.expected_ns() >= runs * REST_NS);
+        let slow = parse(&study(&format!("{TABLE}most_rate = 1\n"))).unwrap();
+        assert_eq!(slow.rest_ns(0), each_run * NANOS_PER_S);
+        let tight = parse(&study(&format!("{TABLE}most_requests = {}\n", all - 1))).unwrap_err();
+        assert!(
+            tight.contains(&format!("send {all} requests")) && tight.contains("raise `most_requests`"),
+            "{tight}"
+        );
+        parse(&study(&format!("{TABLE}most_requests = {all}\n"))).unwrap();
+        let more = plan.with_runs(10_000).unwrap_err();
+        assert!(more.contains("more than the limit of 2000"), "{more}");
+    }
+
+    #[test]
+    fn loops_need_an_end() {
+        let page = "kind = \"page\"\npage = \"small\"";
+        let with = |load: &str| {
+            let text = study(TABLE).replace(page, load).replace("page_load_time", "request_time");
+            assert_ne!(text, study(TABLE));
+            parse(&text)
+        };
+        let endless = with("kind = 'closed'\npaths = ['/']\nconnections = 1\nduration = '5s'").unwrap_err();
+        assert!(endless.contains("is not put under load: write `requests`"), "{endless}");
+        let plan = with("kind = 'closed'\npaths = ['/']\nconnections = 1\nrequests = 100").unwrap();
+        assert_eq!((plan.outside_requests().unwrap().each_run, plan.rest_ns(0)), (100, 2 * NANOS_PER_S));
+    }
+
+    #[test]
+    fn contradictions_name_their_key() {
+        for (more, part) in [
+            ("use = 'nginx'\n", "`use` excludes `url`"),
+            ("cacert = 'a'\ninsecure = true\n", "`cacert` excludes `insecure`"),
+            ("most_rate = 0\n", "`most_rate` is 0"),
+        ] {
+            let problem = parse(&study(&format!("{TABLE}{more}"))).unwrap_err();
+            assert!(problem.contains(part), "{problem}");
+        }
+        let problem = parse(&study("\n[server.mine]\nuse = 'origin'\ninsecure = true\n")).unwrap_err();
+        assert!(problem.contains("`insecure` requires `url`"), "{problem}");
+        let problem = parse(&study(&TABLE.replace("https", "ftp"))).unwrap_err();
+        assert!(problem.contains("`url`") && problem.contains("neither http nor https"), "{problem}");
+        let with =
+            |key: &str| parse(&study(TABLE).replacen("runs =", &format!("{key}\nruns ="), 1)).unwrap_err();
+        for key in ["server_time = true", "warm = '10 requests'", "dns = '20ms'"] {
+            let problem = with(key);
+            assert!(problem.contains("excludes the server `mine`"), "{problem}");
+        }
+    }
+}

@@ -35,6 +35,7 @@ const NETWORKS: &[(&str, &str)] = &[
 const TOPOLOGIES: &[(&str, &str)] = &[
     ("pair", include_str!("../../../../topologies/pair.toml")),
     ("campus", include_str!("../../../../topologies/campus.toml")),
+    ("outside", include_str!("../../../../topologies/outside.toml")),
     ("proxied", include_str!("../../../../topologies/proxied.toml")),
     ("shared", include_str!("../../../../topologies/shared.toml")),
     ("sites", include_str!("../../../../topologies/sites.toml")),

@@ -1,0 +1,155 @@
+//! Servers that already run, behind an emulated network: `[server.NAME] url`, `--url` and `page-model`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::permissions::as_user;
+use crate::real_server::RealServer;
+use crate::tool::{Ended, H123, cell, folder, machine, median, summary};
+
+const HTML: &str =
+    "<!doctype html><link rel=stylesheet href=/a.css><img src='/b.png?x=1'><img src=/missing.png>";
+/// At 10 Mbit/s this takes 400 ms.
+const IMAGE_BYTES: usize = 500_000;
+
+/// nginx with a small site, over HTTP/1.1 and HTTP/2.
+fn site() -> RealServer {
+    let nginx = RealServer::nginx(&[
+        "ssl_protocols TLSv1.3; default_type text/html; types { text/css css; image/png png; }",
+    ]);
+    let www = nginx.folder.path().join("www");
+    fs::write(www.join("index.html"), HTML).unwrap();
+    fs::write(www.join("a.css"), "body { background: url(c.png) }").unwrap();
+    fs::write(www.join("b.png"), vec![1; IMAGE_BYTES]).unwrap();
+    fs::write(www.join("c.png"), "c").unwrap();
+    nginx
+}
+
+fn in_folder(args: &[&str], folder: &Path) -> Ended {
+    Ended::of(Command::new(H123).args(args).current_dir(folder).output().unwrap())
+}
+
+/// A study of `quick` for the site, over 50 ms and 10 Mbit/s, with this call of the tool.
+fn measured(site: &RealServer, call: impl Fn(&[&str], &Path) -> Ended) -> Value {
+    let folder = folder();
+    let (out, ca) = (folder.path().join("out"), site.folder.path().join("ca.pem"));
+    fs::create_dir(folder.path().join("networks")).unwrap();
+    let network = "title = 'x'\nsource = 'x'\nrtt = '50ms'\nrate = '10Mbit/s'\n";
+    fs::write(folder.path().join("networks/slow.toml"), network).unwrap();
+    let url = format!("https://127.0.0.1:{}/", site.ports[0]);
+    let args =
+        ["run", "quick", "--url", &url, "--cacert", ca.to_str().unwrap(), "--network", "slow", "--runs", "2"];
+    let ended = call(&[&args[..], &["--out", out.to_str().unwrap()]].concat(), folder.path());
+    ended.expect_measured();
+    assert!(ended.stderr.contains("1 resource left out, which could not be fetched"), "{}", ended.stderr);
+    let plan: Value = serde_json::from_slice(&fs::read(out.join("plan.json")).unwrap()).unwrap();
+    assert_eq!(plan["topology"]["name"], "outside");
+    let environment = fs::read_to_string(out.join("environment.json")).unwrap();
+    assert!(environment.contains("h1s, h2, no h3"), "{environment}");
+    summary(&out)
+}
+
+fn check_measured(summary: &Value) {
+    for variant in ["h1s", "h2"] {
+        let cell = cell(summary, &[variant]);
+        assert_eq!(cell["runs_ok"], 2, "{cell:#}");
+        // Two round trips for the handshakes and three for the levels of the page; and the image's bytes.
+        let seconds = median(cell, "page_load_time");
+        assert!(seconds > 0.25 + 0.4, "{variant}: {seconds} s is faster than the emulated link");
+        // TCP and TLS, a round trip each.
+        assert!(median(cell, "handshake_time") >= 0.1, "{cell:#}");
+        let caveats = cell["validity"].as_array().unwrap();
+        let found = |check: &str| caveats.iter().find(|found| found["check"] == check);
+        assert!(
+            found("outside").unwrap()["measured"].as_str().unwrap().contains("TCP is relayed"),
+            "{cell:#}"
+        );
+        for unknown in ["body_length", "body_content"] {
+            assert!(found(unknown).is_none(), "nobody knows the bodies: {cell:#}");
+        }
+    }
+    let cell = cell(summary, &["h3"]);
+    assert!(cell.to_string().contains("it announces no HTTP/3"), "{cell:#}");
+}
+
+#[test]
+fn a_site_is_measured_through_the_emulated_network() {
+    let _machine = machine();
+    let site = site();
+    check_measured(&measured(&site, in_folder));
+}
+
+#[test]
+fn an_ordinary_user_measures_a_site_too() {
+    let _machine = machine();
+    let site = site();
+    check_measured(&measured(&site, as_user));
+}
+
+/// One clear error each, and nothing is started or written.
+#[test]
+fn a_site_that_cannot_be_measured_is_one_error() {
+    let site = site();
+    let folder = folder();
+    let port = site.ports[0];
+    let study = |url: &str, more: &str| {
+        format!(
+            "question = 'q'\nmetric = 'page_load_time'\nbaseline = {{ variant = 'h2' }}\nmargin = '3%'\nruns = 2\n\
+             [matrix]\nvariant = ['h2', 'h3']\nserver = ['mine']\nnetwork = ['lan']\nworkload = ['w']\n\
+             [workload.w]\nkind = 'page'\npage = 'small'\n[server.mine]\nurl = '{url}'\n{more}"
+        )
+    };
+    let good = format!("https://127.0.0.1:{port}/");
+    for (text, part) in [
+        (study("https://127.0.0.1:1/", ""), "Connection refused"),
+        (study("https://nothing.invalid/", ""), "looking up `nothing.invalid`"),
+        (study(&good, ""), "trust its authority with `cacert` in `[server.mine]`"),
+        (study(&good, "cacert = 'missing.pem'\n"), "`cacert` missing.pem"),
+        (study(&good, "insecure = true\nmost_requests = 2\n"), "raise `most_requests`"),
+    ] {
+        fs::write(folder.path().join("s.toml"), text).unwrap();
+        let ended = in_folder(&["run", "s.toml", "--out", "out"], folder.path()).expect(2);
+        assert!(ended.stderr.contains(part), "{}\nshould contain {part}", ended.stderr);
+        assert!(!folder.path().join("out").exists(), "nothing is started");
+    }
+    for url in [&format!("https://127.0.0.1:{port}/a.css"), &format!("https://127.0.0.1:{port}/missing/x")] {
+        let ended = in_folder(&["run", "quick", "--url", url, "--insecure"], folder.path()).expect(2);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_page_is_modelled_from_a_url_and_from_a_har_file() {
+    let site = site();
+    let folder = folder();
+    let url = format!("https://127.0.0.1:{}/", site.ports[0]);
+    let ended = in_folder(&["page-model", &url, "--insecure", "-o", "page.toml"], folder.path()).expect(0);
+    assert!(ended.stderr.contains("4 resources"), "{}", ended.stderr);
+    let page = fs::read_to_string(folder.path().join("page.toml")).unwrap();
+    for part in ["path = \"/b.png?x=1\"", "sizes = [\"500000B\"]", "named_by = \"/a.css\"", "/missing.png"] {
+        assert!(page.contains(part), "{page}\nshould contain {part}");
+    }
+    let again = in_folder(&["page-model", &url, "-o", "page.toml"], folder.path()).expect(2);
+    assert!(again.stderr.contains("exists; choose another name"), "{}", again.stderr);
+    let entry = |url: &str, kind: &str| {
+        format!(
+            r#"{{"request":{{"method":"GET","url":"{url}"}},"response":{{"status":200,"bodySize":7,"content":{{"mimeType":"{kind}"}}}}}}"#
+        )
+    };
+    let har = |entries: &[String]| format!(r#"{{"log":{{"entries":[{}]}}}}"#, entries.join(","));
+    let good = har(&[entry("https://a.test/", "text/html"), entry("https://b.test/x", "image/png")]);
+    fs::write(folder.path().join("good.har"), &good).unwrap();
+    let ended = in_folder(&["page-model", "good.har"], folder.path()).expect(0);
+    assert!(ended.stdout.contains("origin = \"https://b.test\""), "{}", ended.stdout);
+    let many: Vec<String> =
+        (0..10_000).map(|number| entry(&format!("https://a.test/{number}"), "text/html")).collect();
+    for (text, part) in [(&good[..40], "it is not a HAR file"), (&har(&many), "it has 10000 entries")] {
+        fs::write(folder.path().join("bad.har"), text).unwrap();
+        let ended = in_folder(&["page-model", "bad.har"], folder.path()).expect(2);
+        assert!(ended.stderr.contains(part) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+    }
+    in_folder(&["page-model", "none.har"], folder.path()).expect(2);
+}
