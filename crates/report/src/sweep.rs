@@ -193,7 +193,7 @@ impl Parameter {
 enum FactorLevel {
     Network(Box<Network>),
     Workload(Workload),
-    Server(Option<model::Pins>, ServerChain),
+    Server(Option<model::Pins>, Box<ServerChain>),
     /// A factor that the study sweeps, and its level.
     Swept(String, String),
 }
@@ -204,7 +204,7 @@ impl FactorLevel {
         Some(match factor {
             "network" => FactorLevel::Network(Box::new(plan.networks.get(cell.network)?.clone())),
             "workload" => FactorLevel::Workload(plan.workloads.get(cell.group.workload)?.workload.clone()),
-            "server" => FactorLevel::Server(cell.pins.clone(), cell.chain.clone()),
+            "server" => FactorLevel::Server(cell.pins.clone(), Box::new(cell.chain.clone())),
             swept => FactorLevel::Swept(swept.to_owned(), cell.level(swept)?.to_owned()),
         })
     }
@@ -497,7 +497,7 @@ mod tests {
         let mut chain = ServerChain::alone("server", "nginx");
         chain.set.insert("workers".to_owned(), Setting::Number(workers));
         chain.set.insert("keepalive".to_owned(), Setting::Flag(on));
-        FactorLevel::Server(None, chain)
+        FactorLevel::Server(None, Box::new(chain))
     }
 
     fn workers() -> Parameter {
