@@ -242,7 +242,7 @@ impl Check {
 }
 
 impl Context<'_> {
-    /// A caveat in the place of a worse result if h123 does not start the server: what others send may change.
+    /// A caveat in the place of a worse result if h123 does not start the server: its content may change.
     fn unless_outside(&self, result: CheckOutcome) -> CheckOutcome {
         if self.own.cell.chain.remote.is_some() { CheckOutcome::Caveat } else { result }
     }

@@ -3,9 +3,7 @@
 mod crawl;
 mod discover;
 mod fetch;
-mod response;
 
 pub use crawl::{FoundPage, crawl};
 pub use discover::{Offer, discover, target};
 pub use fetch::{FetchError, Fetched, Fetcher};
-pub use response::fuzz_response;

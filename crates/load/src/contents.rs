@@ -68,7 +68,8 @@ impl ContentKinds {
 pub(crate) struct Contents(Vec<Vec<u8>>);
 
 impl Contents {
-    /// The bodies of a page that h123 makes. Those of loops are unknown, and of videos only the length is known.
+    /// The bodies of a page that h123 makes. Those of loops are unknown, and of videos only the length is
+    /// known.
     pub(crate) fn of(workload: &Workload) -> Contents {
         let page = workload.page().filter(|page| !page.is_outside() && total_bytes(page) <= MOST_BYTES);
         page.map_or_else(Contents::default, |page| {

@@ -135,11 +135,16 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
         ResourceKind::Image => "image/png,image/*,*/*;q=0.8",
         ResourceKind::Js | ResourceKind::Font => "*/*",
     };
-    vec![
+    let mut fields = vec![
         field("user-agent", USER_AGENT),
         field("accept", accept),
         field("accept-language", "en-GB,en;q=0.9"),
         field("sec-fetch-dest", kind.destination()),
         field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
-    ]
+    ];
+    if page.is_outside() {
+        // Browsers ask real sites for compressed bodies.
+        fields.push(field("accept-encoding", "gzip"));
+    }
+    fields
 }

@@ -27,8 +27,8 @@ pub struct Page {
     /// How a server delivers it, which is the workload's to say.
     #[serde(default, skip_serializing_if = "Delivery::is_plain")]
     pub delivery: Delivery,
-    /// The origins of a page of servers that h123 does not start, the document's first. Empty for a page whose
-    /// bodies h123 makes.
+    /// The origins of a page of servers that h123 does not start, the document's first. Empty for a page
+    /// whose bodies h123 makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Url>,
 }

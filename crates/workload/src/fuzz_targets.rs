@@ -4,6 +4,7 @@
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::line_pattern::LinePattern;
+use crate::formats::response::Head;
 use crate::links;
 use crate::page_model::{self, Modelled};
 use model::Page;
@@ -26,6 +27,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("links", links),
     ("har", har),
     ("markup", markup),
+    ("response", response),
 ];
 
 /// A list of URLs.
@@ -151,6 +153,20 @@ pub fn markup(data: &[u8]) {
     assert_readable(text, &all);
 }
 
+/// A response of a server outside over HTTP/1.1.
+pub fn response(data: &[u8]) {
+    match Head::parse(data) {
+        Ok(Some(head)) => {
+            let rest = &data[head.bytes..];
+            if let (Ok(body), Ok(_)) = (head.body(rest), head.is_whole(rest)) {
+                assert!(body.len() <= rest.len());
+            }
+        }
+        Ok(None) => {}
+        Err(error) => assert_one_line(&error),
+    }
+}
+
 fn assert_readable(title: &str, resources: &[Modelled]) {
     let text = page_model::page_file(title, resources, &[title.to_owned()]);
     // The only fault that written pages may have is too many hosts.
@@ -203,6 +219,7 @@ mod tests {
         b"</a.css>; rel=preload; as=style, <http://a/b?c#d>;x=\"\\\"\";rel=\"a preload\"",
         b"{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
           \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         b"<base href=//b.test><link rel=stylesheet href='../a.css'><style>@import url(b.css);</style><img src=?d style=url(e)>",
     ];
     const PIECES: &[&[u8]] = &[

@@ -10,8 +10,7 @@ use model::assignment::Trust;
 use model::url::Url;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-
-use super::response::Head;
+use workload::formats::response::Head;
 
 /// Bytes that one call reads.
 const PORTION_BYTES: usize = 64 << 10;

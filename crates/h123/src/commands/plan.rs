@@ -21,13 +21,13 @@ pub(crate) struct PlanArgs {
     study: String,
     #[command(flatten)]
     overrides: StudyOverrides,
-    #[command(flatten)]
-    site: SiteArgs,
     /// Print the plan as JSON
     ///
     /// Example: --json | jq .cells
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 /// Runs the command.

@@ -46,8 +46,6 @@ pub(crate) struct RunArgs {
     study: Option<String>,
     #[command(flatten)]
     overrides: StudyOverrides,
-    #[command(flatten)]
-    site: SiteArgs,
     /// Write the result to this new folder [default: results/STUDY-UTC-TIME]
     ///
     /// Example: --out results/nginx
@@ -80,6 +78,8 @@ pub(crate) struct RunArgs {
     /// Example: --json --quiet
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 /// Runs the command: from the study to the plan, from the plan to stored runs, from the runs to the report.

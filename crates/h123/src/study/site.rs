@@ -25,13 +25,14 @@ const SITE: &str = "site";
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "A site that already runs")]
 pub(crate) struct SiteArgs {
-    /// Measure this site with its own page instead of the study's servers and workloads; h123 starts no server
+    /// Measure this site with its own page instead of the study's servers and workloads; h123 starts no
+    /// server
     ///
     /// Example: --url https://www.example.test/
     #[arg(long, value_name = "URL", conflicts_with_all = ["server", "workload", "topology", "arm"])]
     pub(crate) url: Option<String>,
-    /// Load this page of the site: a name from pages/. Without it, the page is found by following the HTML and CSS of
-    /// the URL once
+    /// Load this page of the site: a name from pages/. Without it, the page is found by following the HTML
+    /// and CSS of the URL once
     ///
     /// Example: --url https://www.example.test/ --page shop
     #[arg(long, value_name = "NAME", requires = "url")]
@@ -95,7 +96,9 @@ impl SiteArgs {
         let list = |values: Vec<String>| OverrideValue::List(values);
         let toml = |text: String| OverrideValue::Toml(text);
         let site = || list(vec![SITE.to_owned()]);
+        let question = format!("Which HTTP version loads {url} soonest?");
         let all = [
+            ("question", OverrideValue::Text(question)),
             ("server", toml(format!("{{ {SITE} = {{ {server} }} }}"))),
             ("matrix.server", site()),
             ("workload", toml(format!("{{ {SITE} = {{ kind = \"page\", {page} }} }}"))),

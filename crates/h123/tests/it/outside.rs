@@ -89,6 +89,45 @@ fn an_ordinary_user_measures_a_site_too() {
     check_measured(&measured(&site, as_user));
 }
 
+/// Each resource of a page on two hosts is requested where it is.
+#[test]
+fn a_page_on_several_hosts_is_loaded_from_all() {
+    let _machine = machine();
+    let block = "ssl_protocols TLSv1.3; default_type image/png;";
+    let site = RealServer::nginx(&[block, block]);
+    let folder = folder();
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    let [main, other] = [0, 1].map(|host| format!("https://127.0.0.1:{}", site.ports[host]));
+    let page = format!(
+        "title = 'x'\norigin = '{main}'\n[[resource]]\npath = '/index.html'\nkind = 'html'\nsizes = ['100B']\n\
+         [[resource]]\npath = '/pushed.css'\nkind = 'css'\nsizes = ['5kB']\nnamed_by = '/index.html'\norigin = '{other}'\n"
+    );
+    fs::write(folder.path().join("pages/two.toml"), page).unwrap();
+    let url = format!("{main}/");
+    let args = [
+        "run",
+        "quick",
+        "--url",
+        &url,
+        "--insecure",
+        "--page",
+        "two",
+        "--network",
+        "lan",
+        "--variant",
+        "h1s",
+    ];
+    let args = [&args[..], &["--variant", "h2", "--runs", "1", "--out", "out"]].concat();
+    in_folder(&args, folder.path()).expect_measured();
+    let out = folder.path().join("out");
+    for variant in ["h1s", "h2"] {
+        let found = summary(&out);
+        let cell = cell(&found, &[variant]);
+        assert_eq!((median(cell, "requests"), median(cell, "connections")), (2.0, 2.0), "{cell:#}");
+        assert_eq!(median(cell, "body_bytes_received"), 5_100.0, "{cell:#}");
+    }
+}
+
 /// One clear error each, and nothing is started or written.
 #[test]
 fn a_site_that_cannot_be_measured_is_one_error() {

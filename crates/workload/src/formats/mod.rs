@@ -3,5 +3,6 @@
 pub mod access_log;
 pub mod clients;
 pub mod line_pattern;
+pub mod response;
 
 use model::formats::{EXPECTED_TIME, nanoseconds, shown};

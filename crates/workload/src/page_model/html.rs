@@ -6,7 +6,8 @@ use model::page::ResourceKind;
 use super::{MOST_RESOURCES, Reference, css};
 
 /// The base of the references, if the document sets one, and the references in the order of the text: what
-/// browsers load at once. Scripts are not run, and images that are loaded later (`loading="lazy"`) are left out.
+/// browsers load at once. Scripts are not run, and images that are loaded later (`loading="lazy"`) are left
+/// out.
 pub fn references(text: &str) -> (Option<String>, Vec<Reference>) {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(true);

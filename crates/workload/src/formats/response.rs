@@ -1,5 +1,5 @@
-//! HTTP/1.1 responses that are read as a whole: a small client for discovery and for pages to be modelled. The
-//! measured clients use the engines.
+//! HTTP/1.1 responses that are read as a whole, for discovery and for pages to be modelled. The measured
+//! clients use the engines.
 
 use httparse::{EMPTY_HEADER, Status};
 
@@ -10,12 +10,13 @@ const MOST_HEAD_BYTES: usize = 256 << 10;
 
 /// The head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: u16,
-    /// Names in lower case.
-    pub(super) fields: Vec<(String, String)>,
+pub struct Head {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub fields: Vec<(String, String)>,
     /// Its length in bytes.
-    pub(super) bytes: usize,
+    pub bytes: usize,
 }
 
 /// How the end of a body is known (RFC 9112, section 6.3).
@@ -31,7 +32,7 @@ impl Head {
     ///
     /// # Errors
     /// It is not HTTP/1.1.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<Head>, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Option<Head>, String> {
         let mut skipped = 0;
         loop {
             let mut fields = [EMPTY_HEADER; MOST_FIELDS];
@@ -60,7 +61,7 @@ impl Head {
     }
 
     /// The values of a field, one after the other.
-    pub(super) fn values<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h str> {
+    pub fn values<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h str> {
         self.fields.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
@@ -80,7 +81,7 @@ impl Head {
     ///
     /// # Errors
     /// The chunks are malformed.
-    pub(super) fn body(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn body(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         match self.framing() {
             Framing::Length(length) => Ok(bytes[..length.min(bytes.len())].to_vec()),
             Framing::UntilClosed => Ok(bytes.to_vec()),
@@ -96,7 +97,7 @@ impl Head {
     ///
     /// # Errors
     /// The chunks are malformed.
-    pub(super) fn is_whole(&self, bytes: &[u8]) -> Result<bool, String> {
+    pub fn is_whole(&self, bytes: &[u8]) -> Result<bool, String> {
         match self.framing() {
             Framing::Length(length) => Ok(bytes.len() >= length),
             Framing::UntilClosed => Ok(false),
@@ -124,13 +125,6 @@ fn each_chunk<'b>(mut bytes: &'b [u8], mut each: impl FnMut(&'b [u8])) -> Result
         };
         each(&rest[..length]);
         bytes = after;
-    }
-}
-
-/// Reads any bytes as a response; for fuzzing.
-pub fn fuzz_response(bytes: &[u8]) {
-    if let Ok(Some(head)) = Head::parse(bytes) {
-        let _: Result<_, _> = head.body(&bytes[head.bytes..]);
     }
 }
 
