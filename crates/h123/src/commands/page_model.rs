@@ -86,9 +86,10 @@ fn page_of_har(path: &Path) -> Result<String, UsageError> {
     let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{}: {reason}", path.display()));
     let text = read_text(path).map_err(|error| fault(&format!("{error}; name a HAR file or a URL")))?;
     let page = parse_har(&text).map_err(|error| fault(&error))?;
-    let left_out = counted(page.left_out as u64, "entry").replace("entrys", "entries");
-    let note = format!(
-        "Recorded by a browser; {left_out} left out: other pages, methods, failures and repetitions."
-    );
-    Ok(page_file(&page.title, &page.resources, &[note]))
+    let mut notes = vec!["Recorded by a browser.".to_owned()];
+    if page.left_out > 0 {
+        let records = counted(page.left_out as u64, "record");
+        notes.push(format!("{records} left out: other pages, methods, failures and repetitions."));
+    }
+    Ok(page_file(&page.title, &page.resources, &notes))
 }
