@@ -329,7 +329,9 @@ impl Workload {
     /// What ends it, as the end of a sentence: `ends after a number of requests`.
     pub fn describe_end(&self) -> String {
         match self {
-            Workload::Page(page) => format!("ends with the last of {}", count(page.resources.len() as u64, "resource")),
+            Workload::Page(page) => {
+                format!("ends with the last of {}", count(page.resources.len() as u64, "resource"))
+            }
             Workload::Closed(ClosedLoop {
                 load: LoopLoad { requests: Some(_), .. },
                 duration_ns: Some(_),

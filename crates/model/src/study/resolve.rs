@@ -5,9 +5,7 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{
-    Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology,
-};
+use super::{Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
