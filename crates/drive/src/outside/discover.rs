@@ -63,10 +63,15 @@ pub fn discover(
     let in_words = |error: anyhow::Error| FetchError(format!("{error:#}"));
     let trust = resolve_trust(trust)?;
     let fetcher = Fetcher::new(&trust, LIMIT, MOST_BYTES).map_err(in_words)?;
-    let address = fetcher.find(url)?;
     let mut notes = Vec::new();
-    // A server without HTTP/1.1 may still offer other variants; a wrong certificate concerns all of them.
-    let first = fetcher.fetch(url, address);
+    // A server without TCP may still offer HTTP/3, and one without HTTP/1.1 other variants; a wrong certificate
+    // concerns all of them.
+    let (address, first) = match fetcher.find(url) {
+        Ok(address) => (address, fetcher.fetch(url, address)),
+        Err(error) if wanted.contains(&Variant::H3) => (Fetcher::look_up(url)?[0], Err(error)),
+        Err(error) => return Err(error),
+    };
+    let has_tcp = !matches!(&first, Err(error) if error.0.starts_with("connecting to "));
     let first = match first {
         Err(error) if error.0.contains("certificate") => return Err(error),
         first => first,
@@ -85,7 +90,8 @@ pub fn discover(
                 None => attempt(SocketAddr::new(address.ip(), url.port), UNANNOUNCED_LIMIT_NS)
                     .map_err(|_| "it announces no HTTP/3, neither by Alt-Svc nor in DNS".to_owned()),
             },
-            _ => attempt(address, limit_ns),
+            _ if has_tcp => attempt(address, limit_ns),
+            _ => Err(first.as_ref().map_or_else(|error| error.0.clone(), |_| String::new())),
         };
         variants.push((variant, found));
     }

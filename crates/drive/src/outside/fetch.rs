@@ -59,16 +59,25 @@ impl Fetcher {
         Ok(Fetcher { tls: Arc::new(load::tls_config(trust, b"http/1.1")?), limit, most_bytes })
     }
 
-    /// Connects to the first address of a host that answers.
+    /// The addresses of a host, at least one.
+    ///
+    /// # Errors
+    /// The name does not resolve.
+    pub fn look_up(url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
+        let name = &url.host;
+        let fault = |reason: &dyn std::fmt::Display| FetchError(format!("looking up `{name}`: {reason}"));
+        let found = (name.as_str(), url.port).to_socket_addrs().map_err(|error| fault(&error))?;
+        let found: Vec<SocketAddr> = found.collect();
+        if found.is_empty() { Err(fault(&"it has no address")) } else { Ok(found) }
+    }
+
+    /// Connects to the first address of a host that answers over TCP.
     ///
     /// # Errors
     /// The name does not resolve, or no address answers.
     pub fn find(&self, url: &Url) -> Result<SocketAddr, FetchError> {
-        let name = &url.host;
-        let fault = |reason: &dyn std::fmt::Display| FetchError(format!("looking up `{name}`: {reason}"));
-        let found = (name.as_str(), url.port).to_socket_addrs().map_err(|error| fault(&error))?;
-        let mut last = fault(&"it has no address");
-        for address in found {
+        let mut last = FetchError(format!("looking up `{}`: it has no address", url.host));
+        for address in Fetcher::look_up(url)? {
             match TcpStream::connect_timeout(&address, CONNECT_LIMIT.min(self.limit)) {
                 Ok(_) => return Ok(address),
                 Err(error) => last = FetchError(format!("connecting to {address}: {error}")),
