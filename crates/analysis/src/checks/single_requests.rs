@@ -33,8 +33,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding::pass_or_caveat(!is_fault, measured, "at least 2 requests per connection"))
 }
 
-/// The requests that a connection of a loop has at most, if all have the same number; infinite where a time ends
-/// the loop. `None` of other workloads.
+/// The requests that a connection of a loop has at most, if all have the same number; infinite where a time
+/// ends the loop. `None` of other workloads.
 pub(super) fn most_each(plan: &Plan, cell: &Cell) -> Option<f64> {
     let named = plan.workload_of(&cell.group);
     let load = named.workload.as_loop()?;

@@ -40,8 +40,8 @@ impl Plan {
         topology.further_addresses(&cell.group.node)
     }
 
-    /// The most connections that all clients of a cell make, one after the other or at once: a port is busy for
-    /// a minute after its connection (TIME-WAIT, RFC 9293, section 3.4.2).
+    /// The most connections that all clients of a cell make, one after the other or at once: a port is busy
+    /// for a minute after its connection (TIME-WAIT, RFC 9293, section 3.4.2).
     fn connections_of(&self, cell: &Cell) -> u64 {
         let ClientGroup { clients, variant, .. } = &cell.group;
         let NamedWorkload { workload, options, .. } = self.workload_of(&cell.group);

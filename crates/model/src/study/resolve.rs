@@ -77,16 +77,8 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let baseline = resolve_baseline(study)?;
     check_pins(study, &matrix)?;
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
-    let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
-    let mut cells = multiply(study, &matrix, most_runs)?;
-    cells.iter().try_for_each(|cell| check_visit(study, &matrix, cell, library))?;
-    groups::check_together(study, &cells, &matrix.workloads)?;
-    let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
-        DIRECT => Vec::new(),
-        _ => matrix.networks.iter().map(Topology::pair).collect(),
-    };
-    links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
-    clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
+    let cells =
+        resolve_cells(study, &matrix, repetition.map_or(study.runs.value, |rule| rule.most_runs), library)?;
     let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|of| &of.named).collect();
     let published = published::resolve(study, &named, library)?;
     let plan = Plan {
@@ -124,6 +116,25 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     };
     check_addresses(study, &plan)?;
     Ok(plan)
+}
+
+/// The cells, which can run together and with their clients, and what their links have to carry.
+fn resolve_cells(
+    study: &Study,
+    matrix: &Matrix,
+    most_runs: u32,
+    library: &impl Library,
+) -> Result<Vec<Cell>, InputError> {
+    let mut cells = multiply(study, matrix, most_runs)?;
+    cells.iter().try_for_each(|cell| check_visit(study, matrix, cell, library))?;
+    groups::check_together(study, &cells, &matrix.workloads)?;
+    let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
+        DIRECT => Vec::new(),
+        _ => matrix.networks.iter().map(Topology::pair).collect(),
+    };
+    links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
+    clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
+    Ok(cells)
 }
 
 /// Checks that the client nodes have room for the addresses that their connections need.

@@ -100,8 +100,8 @@ impl Topology {
         }
     }
 
-    /// Gives a host further IPv4 addresses of its subnet, which every neighbour knows. Others have routes to the
-    /// subnet already.
+    /// Gives a host further IPv4 addresses of its subnet, which every neighbour knows. Others have routes to
+    /// the subnet already.
     ///
     /// # Errors
     /// There is no such host, or its subnet has too few addresses left.
@@ -114,7 +114,7 @@ impl Topology {
             return Err(format!("`{}` has no IPv4 address", self.nodes[node].name));
         };
         let free = hosts_of(own.into(), prefix).filter(|address| !taken.contains(address));
-        let new: Vec<Ipv4Addr> = free.filter_map(|address| as_v4(address)).take(count).collect();
+        let new: Vec<Ipv4Addr> = free.filter_map(as_v4).take(count).collect();
         if new.len() < count {
             return Err(format!(
                 "the connections of the clients in `{}` need {count} further addresses; its subnet {}/{prefix} has {}; \

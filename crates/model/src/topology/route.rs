@@ -111,8 +111,8 @@ impl Topology {
         self.in_one(&self.emulated_route(), name)
     }
 
-    /// The same as far as the last of these nodes, each behind the one before and the first behind the server;
-    /// `None` if there is no such node or route.
+    /// The same as far as the last of these nodes, each behind the one before and the first behind the
+    /// server; `None` if there is no such node or route.
     pub(crate) fn route_network_to(&self, backs: &[String], name: &str) -> Option<Network> {
         let mut networks = self.emulated_route();
         let mut from = self.server;

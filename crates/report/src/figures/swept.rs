@@ -26,7 +26,8 @@ const LOGARITHMIC_FROM: f64 = 7.5;
 const ENOUGH: usize = 3;
 /// Further metrics besides the primary one.
 const MAX_FURTHER: usize = 3;
-/// Further metrics in the order of importance; shown if the workloads have them and they change over the sweep.
+/// Further metrics in the order of importance; shown if the workloads have them and they change over the
+/// sweep.
 const FURTHER: [&str; 5] = [
     "page_load_time",
     "requests_per_second",
