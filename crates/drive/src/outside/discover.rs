@@ -64,8 +64,8 @@ pub fn discover(
     let trust = resolve_trust(trust)?;
     let fetcher = Fetcher::new(&trust, LIMIT, MOST_BYTES).map_err(in_words)?;
     let mut notes = Vec::new();
-    // A server without TCP may still offer HTTP/3, and one without HTTP/1.1 other variants; a wrong certificate
-    // concerns all of them.
+    // A server without TCP may still offer HTTP/3, and one without HTTP/1.1 other variants; a wrong
+    // certificate concerns all of them.
     let (address, first) = match fetcher.find(url) {
         Ok(address) => (address, fetcher.fetch(url, address)),
         Err(error) if wanted.contains(&Variant::H3) => (Fetcher::look_up(url)?[0], Err(error)),

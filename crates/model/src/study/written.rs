@@ -68,7 +68,7 @@ const STUDY_KEYS: &[Key] = keys! {
     "figures", "list of texts", "those that suit the matrix", r#"["lines", "ecdf"]"#,
         "The [figures](figures.md) of the report, in its order; `[]` for none.";
     "published", "tables `[[published]]`", "none", "", "Published results to show next to the measured ones; [below](#published).";
-    "csv", "tables `[csv.NAME]`", "none", "", "Tables with the study's own columns; [below](#csv).";
+    "csv", "tables `[csv.NAME]`", "none", "", "Tables with the study's own columns; [below](#csvname).";
 };
 
 /// The default of a factor that groups can have in its place.
