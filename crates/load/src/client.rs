@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use engine::client::ClientConfig;
 use workload::{ActiveWorkload, RequestSource};
 
-use crate::session::OpenRequest;
+use crate::request::OpenRequest;
 
 /// A client that has begun.
 pub(crate) struct Client {

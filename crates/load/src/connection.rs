@@ -10,7 +10,8 @@ use model::tally::ConnectionRequests;
 use model::units::format_ns;
 
 use crate::contents::LARGE_BYTES;
-use crate::session::{Effect, OpenRequest, Session};
+use crate::request::OpenRequest;
+use crate::session::{Effect, Session};
 use crate::transport::{DISCARD_BYTES, ReadResult, Socket, failure_of};
 
 /// The rest of a body from this size on is discarded in the kernel.

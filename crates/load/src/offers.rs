@@ -3,26 +3,11 @@
 use std::sync::Arc;
 
 use engine::{Fate, Promise, RequestId};
-use model::Assignment;
 use model::sample::{Cause, ConnectionRow};
 use workload::{Offer, RequestSource, links};
 
-use crate::request;
+use crate::request::Origin;
 use crate::session::Session;
-
-/// The origin of a resource (RFC 9110, section 4.3.1).
-pub(crate) struct Origin {
-    scheme: &'static str,
-    authority: String,
-}
-
-impl Origin {
-    /// The origin of a host, by its number.
-    pub(crate) fn of(assignment: &Assignment, host: u16) -> Arc<Origin> {
-        let target = request::target(assignment, host.into());
-        Arc::new(Origin { scheme: target.variant.scheme(), authority: target.authority.clone() })
-    }
-}
 
 impl Session {
     fn origin(&self, url: u32) -> Arc<Origin> {

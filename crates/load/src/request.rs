@@ -5,13 +5,34 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytes::Bytes;
-use engine::{Request, VaryingField};
+use engine::{Request, RequestId, VaryingField};
 use model::assignment::{Assignment, Target};
 use model::page::ResourceKind;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
 use model::url_pattern::Pattern;
 use model::workload::Workload;
 use workload::Seeds;
+
+/// A request by its slot and its number; slots are reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenRequest {
+    pub(crate) id: RequestId,
+    pub(crate) number: u64,
+}
+
+/// The origin of a resource (RFC 9110, section 4.3.1).
+pub(crate) struct Origin {
+    pub(crate) scheme: &'static str,
+    pub(crate) authority: String,
+}
+
+impl Origin {
+    /// The origin of a host, by its number.
+    pub(crate) fn of(assignment: &Assignment, host: u16) -> Arc<Origin> {
+        let target = target(assignment, host.into());
+        Arc::new(Origin { scheme: target.variant.scheme(), authority: target.authority.clone() })
+    }
+}
 
 /// The user agent of h123's clients.
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));

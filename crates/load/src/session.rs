@@ -12,7 +12,7 @@ use workload::{Due, RequestSource};
 use crate::client::Client;
 use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
 use crate::live::Live;
-use crate::offers::Origin;
+use crate::request::{OpenRequest, Origin};
 use crate::rows::RowSender;
 use crate::tally::Tallies;
 
@@ -58,13 +58,6 @@ pub(crate) struct Session {
     pub(crate) live: Option<Arc<Live>>,
     /// Receives the rows that are not kept.
     pub(crate) rows: Option<RowSender>,
-}
-
-/// A request by its slot and its number; slots are reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenRequest {
-    pub(crate) id: RequestId,
-    pub(crate) number: u64,
 }
 
 /// The effect of an event on its connection.

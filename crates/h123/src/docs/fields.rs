@@ -7,8 +7,9 @@ use super::tables::{code, table};
 
 /// The types, each with its source file; the table is named `fields TYPE`.
 const TYPES: &[(&str, &[&str])] = &[
-    ("model/src/plan.rs", &["Plan", "Repetition", "PlannedTopology", "Cell", "ServerChain", "PlannedRun"]),
+    ("model/src/plan.rs", &["Plan", "Repetition", "PlannedTopology", "Cell", "PlannedRun"]),
     ("model/src/plan/group.rs", &["ClientGroup"]),
+    ("model/src/plan/chain.rs", &["ServerChain"]),
     ("store/src/environment.rs", &["Environment"]),
     (
         "analysis/src/summary.rs",

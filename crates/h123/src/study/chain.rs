@@ -16,7 +16,7 @@ use model::{Cell, Page, Variant};
 
 use crate::study::outside::RemoteChain;
 use crate::study::server_time::TimedServer;
-use crate::study::{SERVER_NAME, Study, failed};
+use crate::study::{SERVER_NAME, Study, failed, node_of};
 
 /// The folders of the front server and of the servers behind it, in the run's folder of logs; of further
 /// servers and chains with a number.
@@ -261,15 +261,6 @@ impl RunningServers<'_> {
         }
         outcome
     }
-}
-
-/// A node of the lab.
-///
-/// # Errors
-/// The run's outcome: the lab has no such node.
-pub(crate) fn node_of<'n>(lab: &'n Lab, name: &str) -> Result<&'n Node, Outcome> {
-    let missing = || Outcome::failed(FailureKind::Lab, format!("there is no node `{name}`"));
-    lab.node(name).ok_or_else(missing)
 }
 
 /// What clients of a server connect to for a variant.

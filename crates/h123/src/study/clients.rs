@@ -17,8 +17,8 @@ use model::sample::{FailureKind, Outcome};
 use model::units::NANOS_PER_MS;
 use model::{Cell, Clients, RunRecord, Setting};
 
-use crate::study::chain::{RunningServers, node_of};
-use crate::study::{CLIENT_BYTES, Study, failed};
+use crate::study::chain::RunningServers;
+use crate::study::{CLIENT_BYTES, Study, failed, node_of};
 
 /// The secrets of TLS and QUIC, and the qlog of the clients' QUIC connections, in the run's folder of logs.
 const KEYS: &str = "keys.log";

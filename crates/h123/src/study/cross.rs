@@ -20,8 +20,8 @@ use model::topology::CrossTraffic;
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Cell, Variant};
 
-use crate::study::chain::{node_of, target_of};
-use crate::study::{CLIENT_BYTES, Study, failed};
+use crate::study::chain::target_of;
+use crate::study::{CLIENT_BYTES, Study, failed, node_of};
 
 /// The server of cross-traffic.
 pub(crate) const ORIGIN: &str = "origin";

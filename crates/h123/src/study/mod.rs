@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use drive::{Adapter, Authority, Client};
+use lab::{Lab, Node};
 use model::sample::{FailureKind, Outcome};
 use model::{Page, Plan};
 
@@ -65,4 +66,13 @@ pub(crate) struct Study<'a> {
 /// Turns an error into the outcome of the run in which it happened.
 pub(crate) fn failed(kind: FailureKind) -> impl Fn(anyhow::Error) -> Outcome {
     move |error| Outcome::failed(kind, format!("{error:#}"))
+}
+
+/// A node of the lab.
+///
+/// # Errors
+/// The run's outcome: the lab has no such node.
+pub(crate) fn node_of<'n>(lab: &'n Lab, name: &str) -> Result<&'n Node, Outcome> {
+    let missing = || Outcome::failed(FailureKind::Lab, format!("there is no node `{name}`"));
+    lab.node(name).ok_or_else(missing)
 }

@@ -15,8 +15,7 @@ use model::url::Url;
 use model::{Cell, Page, Plan, Variant};
 
 use crate::exit::UsageError;
-use crate::study::chain::node_of;
-use crate::study::{Study, failed};
+use crate::study::{Study, failed, node_of};
 use crate::terminal::note;
 
 /// What the servers outside offer, by their origins.

@@ -15,8 +15,8 @@ use model::options::Options;
 use model::sample::{FailureKind, Outcome};
 use model::units::NANOS_PER_S;
 
-use crate::study::chain::{RunningServers, node_of};
-use crate::study::{CLIENT_BYTES, Study, failed};
+use crate::study::chain::RunningServers;
+use crate::study::{CLIENT_BYTES, Study, failed, node_of};
 
 /// A warm-up may take twice its expected time and this.
 const GRACE_NS: u64 = 60 * NANOS_PER_S;

@@ -9,7 +9,8 @@ use model::units::format_ns;
 
 use super::Worker;
 use crate::connection::Conn;
-use crate::session::{Effect, OpenRequest};
+use crate::request::OpenRequest;
+use crate::session::Effect;
 
 /// How often a request is sent again at most; then it fails.
 const MOST_RESENT: u32 = 3;

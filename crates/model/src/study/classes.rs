@@ -1,11 +1,8 @@
 //! `[class.NAME]`: classes of requests by their paths.
 
-use super::metric::facts;
-use super::{Library, ValuesPerRun};
 use crate::class::{self, OTHER, RequestClass, class_of};
 use crate::error::InputError;
 use crate::keys;
-use crate::named::unknown;
 use crate::plan::Plan;
 use crate::reader::{Key, Placed, Table};
 
@@ -65,29 +62,6 @@ fn read_class(name: Placed<String>, table: &Table<'_>) -> Result<ClassEntry, Inp
 /// The classes of a plan.
 pub(super) fn planned(entries: &[ClassEntry]) -> Vec<RequestClass> {
     entries.iter().map(ClassEntry::class).collect()
-}
-
-/// Checks that the class of a metric such as `request_time@video` exists and that the metric has classes.
-pub(super) fn check_metric(
-    metric: &Placed<String>,
-    entries: &[ClassEntry],
-    library: &impl Library,
-) -> Result<(), InputError> {
-    let (base, Some(class)) = class::split_metric(&metric.value) else { return Ok(()) };
-    let values = facts(base, library).map(|facts| facts.values);
-    if !matches!(values, Some(ValuesPerRun::Requests | ValuesPerRun::Share)) {
-        return Err(metric.error(format!(
-            "`metric`: `{base}` is not a metric of requests, so it has no classes; write one such as \
-             `request_time@{class}`"
-        )));
-    }
-    let classes = planned(entries);
-    let known = class::names(&classes);
-    if known.contains(&class) {
-        return Ok(());
-    }
-    Err(metric
-        .error(format!("`metric`: {}", unknown(class, "a `[class.NAME]` that this study defines", &known))))
 }
 
 /// Checks that every class has a path in a workload, and that of the study's metric in every workload that is

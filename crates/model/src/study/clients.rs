@@ -1,10 +1,10 @@
-//! The clients of a study: h123's own, and external ones.
+//! The clients of a study: h123's own, and external ones; what their visits and connections need.
 
 use super::factors::{FactorKind, check_name};
-use super::{Library, Study};
-use crate::error::InputError;
+use super::{Library, Study, metric};
+use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
-use crate::plan::{Cell, NamedWorkload};
+use crate::plan::{Cell, NamedWorkload, Plan};
 use crate::reader::Placed;
 use crate::start::Start;
 use crate::variant::Variant;
@@ -78,4 +78,53 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Checks that the client nodes have room for the addresses that their connections need.
+pub(super) fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
+    for first in plan.run_cells() {
+        let cells = plan.cells_of_run(first.cell);
+        plan.topology_of_run(cells).map_err(|problem| study.matrix.error(problem))?;
+        let has_handover =
+            cells.iter().any(|cell| plan.network_of(cell).timeline.iter().any(|change| change.handover));
+        if has_handover && cells.iter().any(|cell| !plan.sources_of(cell).is_empty()) {
+            let problem = "the clients need several addresses for their connections, and a handover changes one; make \
+                           fewer connections, or remove the handover";
+            return Err(study.matrix.error(problem));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a repeat visit has sessions and that its first visit disturbs nothing, and that a client
+/// without a first visit has none.
+pub(super) fn check_visit(
+    study: &Study,
+    workloads: &[ClientsOf],
+    cell: &Cell,
+    library: &impl Library,
+) -> Result<(), InputError> {
+    let named = &workloads[cell.group.workload].named;
+    let resumes = cell.pins.as_ref().unwrap_or(&study.hold.pins).resumption;
+    if !named.options.connections.first_visit {
+        let is_cold = named.workload.as_loop().is_none();
+        let error = study.holds().find_map(|hold| hold.resumption_error(named));
+        return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
+    }
+    let metric = metric::facts(&study.metric.value, library);
+    let problem = if !resumes {
+        "requires `resumption = true` in `[hold]`; add it"
+    } else if study.groups.len() > 1 {
+        "excludes `[[group]]`: the first visits of one group would disturb the others; remove one of them"
+    } else if study.server_time {
+        "excludes `server_time`, because the servers log the first visits, too; remove one of them"
+    } else if metric.is_some_and(|metric| metric.counts_first_visits) {
+        "excludes the study's `metric`, which counts the first visit, too; choose another metric, such as \
+         `request_time`"
+    } else {
+        return Ok(());
+    };
+    let entry = study.workloads.iter().find(|entry| entry.name.value == named.name);
+    let place = entry.and_then(|entry| entry.repeat.clone()).unwrap_or_else(Place::command_line);
+    Err(InputError { place, problem: format!("`visit` is repeat, which {problem}") })
 }

@@ -3,8 +3,9 @@
 
 use super::factors::check_name;
 use super::{Library, Study, classes};
-use crate::class::split_metric;
+use crate::class::{self, split_metric};
 use crate::error::InputError;
+use crate::named::unknown;
 use crate::plan::NamedWorkload;
 use crate::reader::{Placed, Table};
 use crate::statistic::Statistic;
@@ -66,7 +67,30 @@ pub(super) fn check_exists(
     let names: Vec<String> = library.metrics().into_iter().map(|known| known.name).collect();
     let base = Placed { value: split_metric(&metric.value).0.to_owned(), place: metric.place.clone() };
     check_name(&base, "`metric`: ", "a metric", &names)?;
-    classes::check_metric(metric, &study.classes, library)
+    check_class(metric, &study.classes, library)
+}
+
+/// Checks that the class of a metric such as `request_time@video` exists and that the metric has classes.
+fn check_class(
+    metric: &Placed<String>,
+    entries: &[classes::ClassEntry],
+    library: &impl Library,
+) -> Result<(), InputError> {
+    let (base, Some(class)) = split_metric(&metric.value) else { return Ok(()) };
+    let values = facts(base, library).map(|facts| facts.values);
+    if !matches!(values, Some(ValuesPerRun::Requests | ValuesPerRun::Share)) {
+        return Err(metric.error(format!(
+            "`metric`: `{base}` is not a metric of requests, so it has no classes; write one such as \
+             `request_time@{class}`"
+        )));
+    }
+    let classes = classes::planned(entries);
+    let known = class::names(&classes);
+    if known.contains(&class) {
+        return Ok(());
+    }
+    Err(metric
+        .error(format!("`metric`: {}", unknown(class, "a `[class.NAME]` that this study defines", &known))))
 }
 
 /// Why a workload cannot be compared by a metric that exists, if it cannot.

@@ -114,7 +114,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     };
-    check_addresses(study, &plan)?;
+    clients::check_addresses(study, &plan)?;
     Ok(plan)
 }
 
@@ -126,7 +126,7 @@ fn resolve_cells(
     library: &impl Library,
 ) -> Result<Vec<Cell>, InputError> {
     let mut cells = multiply(study, matrix, most_runs)?;
-    cells.iter().try_for_each(|cell| check_visit(study, matrix, cell, library))?;
+    cells.iter().try_for_each(|cell| clients::check_visit(study, &matrix.workloads, cell, library))?;
     groups::check_together(study, &cells, &matrix.workloads)?;
     let pairs: Vec<Topology> = match matrix.topology.name.as_str() {
         DIRECT => Vec::new(),
@@ -135,55 +135,6 @@ fn resolve_cells(
     links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
     clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     Ok(cells)
-}
-
-/// Checks that the client nodes have room for the addresses that their connections need.
-fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
-    for first in plan.run_cells() {
-        let cells = plan.cells_of_run(first.cell);
-        plan.topology_of_run(cells).map_err(|problem| study.matrix.error(problem))?;
-        let has_handover =
-            cells.iter().any(|cell| plan.network_of(cell).timeline.iter().any(|change| change.handover));
-        if has_handover && cells.iter().any(|cell| !plan.sources_of(cell).is_empty()) {
-            let problem = "the clients need several addresses for their connections, and a handover changes one; make \
-                           fewer connections, or remove the handover";
-            return Err(study.matrix.error(problem));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a repeat visit has sessions and that its first visit disturbs nothing, and that a client
-/// without a first visit has none.
-fn check_visit(
-    study: &Study,
-    matrix: &Matrix,
-    cell: &Cell,
-    library: &impl Library,
-) -> Result<(), InputError> {
-    let named = &matrix.workloads[cell.group.workload].named;
-    let resumes = cell.pins.as_ref().unwrap_or(&study.hold.pins).resumption;
-    if !named.options.connections.first_visit {
-        let is_cold = named.workload.as_loop().is_none();
-        let error = study.holds().find_map(|hold| hold.resumption_error(named));
-        return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
-    }
-    let metric = metric::facts(&study.metric.value, library);
-    let problem = if !resumes {
-        "requires `resumption = true` in `[hold]`; add it"
-    } else if study.groups.len() > 1 {
-        "excludes `[[group]]`: the first visits of one group would disturb the others; remove one of them"
-    } else if study.server_time {
-        "excludes `server_time`, because the servers log the first visits, too; remove one of them"
-    } else if metric.is_some_and(|metric| metric.counts_first_visits) {
-        "excludes the study's `metric`, which counts the first visit, too; choose another metric, such as \
-         `request_time`"
-    } else {
-        return Ok(());
-    };
-    let entry = study.workloads.iter().find(|entry| entry.name.value == named.name);
-    let place = entry.and_then(|entry| entry.repeat.clone()).unwrap_or_else(Place::command_line);
-    Err(InputError { place, problem: format!("`visit` is repeat, which {problem}") })
 }
 
 /// Checks that no pin contradicts the variants or the workloads.
