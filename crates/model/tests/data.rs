@@ -8,14 +8,33 @@ use model::error::{DataFile, Source};
 use model::keys;
 use model::plan::NamedWorkload;
 use model::reader::{Key, Table, parse};
-use model::study::{Library, MetricFacts, Study};
+use model::study::{Library, MetricFacts, Override, OverrideValue, Study};
 use model::{Network, Page, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
 
 const TUNABLES: &[Key] = keys! { "tunable", "tables `[[tunable]]`", "none", "", "The tunables."; };
 
-/// The repository's own folders. Any metric is known: the names belong to the analysis.
+/// The repository's own folders. The metrics and figures that the study names are known: the names belong to the
+/// analysis and the report.
 struct Folders {
-    metric: String,
+    metrics: Vec<String>,
+    figures: Vec<String>,
+}
+
+impl Folders {
+    fn of(study: &toml::Table) -> Folders {
+        let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+        let figures = study.get("figures").and_then(toml::Value::as_array).into_iter().flatten();
+        let tables = study.get("csv").and_then(toml::Value::as_table).into_iter().flatten();
+        let columns = tables.flat_map(|(_, table)| table.as_table().unwrap().values());
+        // `STATISTIC of METRIC in UNIT`; of a factor, its name is a metric, too.
+        let metric = |column: &toml::Value| {
+            let text = text(column);
+            let rest = text.split_once(" of ").map_or(text.as_str(), |(_, rest)| rest);
+            rest.split(" in ").next().unwrap().to_owned()
+        };
+        let metrics = std::iter::once(text(&study["metric"])).chain(columns.map(metric));
+        Folders { metrics: metrics.collect(), figures: figures.map(text).collect() }
+    }
 }
 
 impl Library for Folders {
@@ -69,20 +88,20 @@ impl Library for Folders {
     }
 
     fn figures(&self) -> Vec<String> {
-        Vec::new()
+        self.figures.clone()
     }
 
     fn metrics(&self) -> Vec<MetricFacts> {
-        let (name, workloads) = (self.metric.clone(), &WorkloadKind::ALL);
-        vec![MetricFacts {
-            name,
-            unit: "ns",
-            workloads,
+        let facts = |name: &String| MetricFacts {
+            name: name.clone(),
+            unit: if name == "goodput" { "bit/s" } else { "ns" },
+            workloads: &WorkloadKind::ALL,
             is_comparable: true,
             requires: None,
             counts_first_visits: false,
             values: model::study::ValuesPerRun::One,
-        }]
+        };
+        self.metrics.iter().map(facts).collect()
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {
@@ -157,6 +176,7 @@ fn every_topology_can_be_read_and_all_its_nodes_are_there() {
         ("pair", "client server"),
         ("proxied", "client proxy server"),
         ("shared", "client cross-client near far server cross-server"),
+        ("outside", "client gateway"),
         ("sites", "tokyo north-carolina frankfurt amsterdam exchange server"),
     ] {
         assert!(topologies.iter().any(|known| known == name), "{name}");
@@ -164,7 +184,7 @@ fn every_topology_can_be_read_and_all_its_nodes_are_there() {
         let nodes: Vec<&str> = found.nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(nodes.join(" "), expected, "{name}");
     }
-    assert_eq!(topologies.len(), 5);
+    assert_eq!(topologies.len(), 6);
 }
 
 #[test]
@@ -180,6 +200,7 @@ fn every_page_can_be_read_and_stays_under_its_own_folder() {
 fn pages_have_the_sizes_that_their_study_states() {
     let weight = |name| (page(name).resources.len(), page(name).total_bytes());
     assert_eq!(weight("small"), (3, 20_000));
+    assert_eq!(weight("medium"), (28, 600_000));
     assert_eq!(weight("large"), (55, 1_600_000));
 }
 
@@ -188,11 +209,16 @@ fn every_study_becomes_a_plan() {
     for name in names("studies") {
         let file = format!("studies/{name}.toml");
         let text = text("studies", &name);
-        let metric = text.parse::<toml::Table>().unwrap()["metric"].as_str().unwrap().to_owned();
+        let table = text.parse::<toml::Table>().unwrap();
         let source = Source { file: &file, text: &text };
-        let plan =
-            Study::parse(&name, source, &[], &Folders { metric }).unwrap_or_else(|error| panic!("{error}"));
-        assert!(!plan.runs.is_empty(), "{file}");
+        let full = table.get("full").map(|_| Override { key: "full", value: OverrideValue::Full });
+        let plans = [None, full].map(|size| {
+            let overrides: Vec<Override> = size.into_iter().collect();
+            Study::parse(&name, source, &overrides, &Folders::of(&table))
+                .unwrap_or_else(|error| panic!("{error}"))
+        });
+        assert!(plans.iter().all(|plan| !plan.runs.is_empty()), "{file}");
+        assert_eq!(plans[1].runs.len() > plans[0].runs.len(), table.contains_key("full"), "{file}");
     }
 }
 

@@ -79,7 +79,7 @@ mod tests {
             ("requests = 55\nclients = 750", 0),
             ("requests = 55\nclients = 750\nrequests_per_connection = 1", 2),
             ("requests = 100\nconnections = 100\nclients = 1000", 4),
-            ("duration = '5s'\nrequests_per_connection = 2", 8),
+            ("duration = '5s'\nrequests_per_connection = 2", 4),
         ] {
             let plan = with(keys).unwrap();
             let sources = plan.sources_of(&plan.cells[0]);
