@@ -13,8 +13,8 @@ use model::{Network, Page, ServerFacts, Topology, Tunable, Variant, WorkloadKind
 
 const TUNABLES: &[Key] = keys! { "tunable", "tables `[[tunable]]`", "none", "", "The tunables."; };
 
-/// The repository's own folders. The metrics and figures that the study names are known: the names belong to the
-/// analysis and the report.
+/// The repository's own folders. The metrics and figures that the study names are known: the names belong to
+/// the analysis and the report.
 struct Folders {
     metrics: Vec<String>,
     figures: Vec<String>,

@@ -171,10 +171,12 @@ pub(crate) fn of_input<'a>(input: &'a Input<'a>) -> (Vec<Series>, Vec<Context<'a
         if let Some(place) = keys.iter().position(|known| *known == key) {
             contexts[place].rows.push(row);
         } else {
-            let note = row.planned.map_or(String::new(), |planned| note(input.plan, planned));
-            contexts.push(Context { name: String::new(), note, rows: vec![row] });
+            contexts.push(Context { name: String::new(), note: String::new(), rows: vec![row] });
             keys.push(key);
         }
+    }
+    for context in &mut contexts {
+        context.note = note(input.plan, &context.rows);
     }
     name_contexts(&mut contexts, &keys, &input.summary.study);
     (series, contexts)
@@ -196,12 +198,22 @@ fn workload<'p>(plan: &'p Plan, cell: &Cell) -> Option<&'p Workload> {
     Some(&plan.workloads.get(cell.group.workload)?.workload)
 }
 
-fn note(plan: &Plan, cell: &Cell) -> String {
-    let mut parts: Vec<String> = plan.networks.get(cell.network).map(network::describe).into_iter().collect();
-    if let Some(workload) = workload(plan, cell) {
-        parts.push(workload.page().map_or_else(|| workload.describe(), model::page::describe));
-    }
-    parts.join("; ")
+/// The network and the workload, as far as all rows have the same.
+fn note(plan: &Plan, rows: &[Row<'_>]) -> String {
+    let network = |cell: &Cell| plan.networks.get(cell.network).map(network::describe);
+    let workload = |cell: &Cell| {
+        let workload = workload(plan, cell)?;
+        Some(workload.page().map_or_else(|| workload.describe(), model::page::describe))
+    };
+    let parts = [shared(rows, network), shared(rows, workload)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// What all planned cells of the rows have in common, if it is the same.
+fn shared(rows: &[Row<'_>], describe: impl Fn(&Cell) -> Option<String>) -> Option<String> {
+    let mut all = rows.iter().filter_map(|row| row.planned).map(describe);
+    let first = all.next()??;
+    all.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// The name of a verdict in sentences, and of its CSS class.
