@@ -10,7 +10,7 @@ use super::{Check, CheckOutcome, Context, Finding, GroupFacts, Table, check, per
 use crate::statistics::{self, CONFIDENCE};
 
 pub(super) const CHECK: Check = Check {
-    measures: "loops with a constant rate: the median request time of the measuring phase's last third, \
+    measures: "loops with a constant rate, unless the metric is `batch_time`: the median request time of the measuring phase's last third, \
                compared with its first third, over 3 or more runs with 10 requests in each",
     passes: "within the margin, or not significant",
     caveat: "up to 50 %",
@@ -28,8 +28,12 @@ const LEAST_RUNS: usize = 3;
 /// A larger change invalidates.
 const INVALID_CHANGE: f64 = 0.5;
 
-/// Judged if a client group's workload has a constant rate.
+/// Judged if a client group's workload has a constant rate. The time of a whole batch is no steady state: it
+/// includes the beginning, and the end in which fewer clients are left.
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    if context.plan.metric == "batch_time" {
+        return None;
+    }
     let changes: Vec<f64> = context
         .own
         .ok()
@@ -91,6 +95,13 @@ mod tests {
             }
         }
         bench
+    }
+
+    #[test]
+    fn a_batch_has_no_steady_state() {
+        let mut bench = slowing(Bench::closed(&[Variant::H1]), 20);
+        bench.plan.metric = "batch_time".to_owned();
+        silent("steady_state", &bench);
     }
 
     #[test]
