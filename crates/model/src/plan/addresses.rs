@@ -1,5 +1,6 @@
 //! The local addresses of client nodes: one address has too few ports for tens of thousands of connections.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Cell, ClientGroup, NamedWorkload, Plan};
@@ -22,7 +23,9 @@ impl Plan {
         let Some(mut topology) = cells.first().and_then(|cell| self.topology_of(cell)) else {
             return Ok(None);
         };
-        for node in cells.iter().map(|cell| cell.group.node.as_str()) {
+        // Groups of one node share its addresses.
+        let nodes: BTreeSet<&str> = cells.iter().map(|cell| cell.group.node.as_str()).collect();
+        for node in nodes {
             let own = |cell: &&Cell| cell.group.node == node;
             let connections = cells.iter().filter(own).map(|cell| self.connections_of(cell));
             let needed = addresses_needed(connections.fold(0, u64::saturating_add)) - 1;
@@ -92,6 +95,16 @@ mod tests {
         let known = &topology.nodes[topology.server].interfaces[0].neighbours;
         let further = plan.sources_of(&plan.cells[0]);
         assert!(further.iter().all(|address| known.iter().any(|(other, _)| other == address)), "{known:?}");
+    }
+
+    #[test]
+    fn groups_of_one_node_share_its_addresses() {
+        let group = |name: &str| format!("[[group]]\nname = '{name}'\nclients = 300\n");
+        let plan = with(&format!("requests = 100\nconnections = 100\n{}{}", group("a"), group("b"))).unwrap();
+        let cells = plan.cells_of_run(0);
+        assert_eq!(cells.len(), 2);
+        let sources = cells.iter().map(|cell| plan.sources_of(cell)).collect::<Vec<_>>();
+        assert_eq!((sources[0].len(), &sources[0]), (3, &sources[1]), "60 000 connections together");
     }
 
     #[test]
