@@ -148,8 +148,10 @@ impl Work {
 
     fn describe(&self) -> String {
         let digits = model::units::three_digits;
-        let requests = self.requests.map(|requests| format!("{requests:.0} requests"));
-        let urls = self.urls.map(|urls| format!("{urls:.0} URL{}", if urls == 1.0 { "" } else { "s" }));
+        let counted =
+            |number: f64, noun: &str| format!("{number:.0} {noun}{}", if number == 1.0 { "" } else { "s" });
+        let requests = self.requests.map(|requests| counted(requests, "request"));
+        let urls = self.urls.map(|urls| counted(urls, "URL"));
         let bytes = self.body_bytes.map(|bytes| match self.is_page {
             true => format!("{bytes:.0} body bytes"),
             false => format!("{} body bytes per request", digits(bytes)),
