@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use lab::{Input, Node, Output, Process, Program};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport};
+use model::clients::DESCRIPTORS_A_PROCESS;
 use model::frame::Decoder;
 use model::player::PlayerEvent;
 use model::sample::FailureKind;
@@ -124,6 +125,7 @@ pub fn run_until_enough(
         .stdout(Output::Pipe)
         .stderr(Output::File(stderr));
     program.cpus.clone_from(&limits.cpus);
+    program.open_files = Some(DESCRIPTORS_A_PROCESS.into());
     let started = Instant::now();
     let mut process = match node.spawn(program) {
         Ok(process) => process,

@@ -72,7 +72,7 @@ use emulation::Emulation;
 use error::Step;
 pub use error::{LabError, MissingCapability};
 use handover::{Followers, Handovers, Listeners};
-pub use limits::raise_open_files;
+pub use limits::{most_open_files, raise_open_files};
 pub use monitor::{Monitor, MonitorSpec};
 pub use mounts::OwnFile;
 pub use netem::probe_netem;

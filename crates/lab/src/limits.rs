@@ -47,8 +47,39 @@ pub(crate) fn prepare(nodes: usize, links: usize) -> Result<(), MissingCapabilit
     })
 }
 
-/// The limit that a new process gets, where this process has raised its own: some programs are slow or fail
+/// The most files that a process may open: the hard limit.
+pub fn most_open_files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// The limit of a new process that may open `wanted` files, as far as the hard limit allows; `None` where it
+/// inherits this one's.
+///
+/// Without a number it has the limit with which this process started, because some programs are slow or fail
 /// with a high one (select(2)).
-pub(crate) fn original() -> Option<Rlimit> {
-    ORIGINAL.get().cloned()
+pub(crate) fn of_child(wanted: Option<u64>) -> Option<Rlimit> {
+    let original = ORIGINAL.get().cloned();
+    let Some(wanted) = wanted else { return original };
+    let started_with = original.unwrap_or_else(|| getrlimit(Resource::Nofile));
+    Some(at_least(&started_with, wanted))
+}
+
+/// A limit whose soft part is at least `wanted`, as far as the hard part allows.
+fn at_least(limit: &Rlimit, wanted: u64) -> Rlimit {
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    Rlimit { current: limit.current.map(|soft| soft.max(wanted.min(hard))), maximum: limit.maximum }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_rises_up_to_the_hard_one() {
+        let raised = |current, maximum| at_least(&Rlimit { current, maximum }, 20_000).current;
+        assert_eq!(raised(Some(1_024), Some(524_288)), Some(20_000));
+        assert_eq!(raised(Some(1_024), Some(4_096)), Some(4_096));
+        assert_eq!(raised(Some(65_536), None), Some(65_536), "never lowered");
+        assert_eq!(raised(None, None), None, "no limit remains none");
+    }
 }

@@ -42,6 +42,9 @@ pub struct Program {
     pub cpus: Vec<usize>,
     /// The longest file that it may write; longer writes fail (EFBIG). No limit where `None`.
     pub file_limit_bytes: Option<u64>,
+    /// How many files it may open at least, as far as the hard limit allows; where `None`, what this process was
+    /// started with.
+    pub open_files: Option<u64>,
     /// Whether it stays in the tool's process group, so that Ctrl-C on the terminal reaches it too.
     pub is_foreground: bool,
 }
@@ -122,6 +125,7 @@ impl Program {
             stderr: Output::Inherit,
             cpus: Vec::new(),
             file_limit_bytes: None,
+            open_files: None,
             is_foreground: false,
         }
     }
@@ -180,8 +184,8 @@ impl Program {
         if let Some(bytes) = self.file_limit_bytes {
             limit_files(&mut command, bytes);
         }
-        if let Some(limit) = limits::original() {
-            restore_open_files(&mut command, limit);
+        if let Some(limit) = limits::of_child(self.open_files) {
+            limit_open_files(&mut command, limit);
         }
         let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -420,8 +424,8 @@ fn limit_files(command: &mut std::process::Command, bytes: u64) {
     unsafe { command.pre_exec(arm) };
 }
 
-/// Gives a process the limit of open files that the tool was started with.
-fn restore_open_files(command: &mut std::process::Command, limit: Rlimit) {
+/// Gives a process another limit of open files than this one has.
+fn limit_open_files(command: &mut std::process::Command, limit: Rlimit) {
     let arm = move || Ok(rustix::process::setrlimit(Resource::Nofile, limit)?);
     // SAFETY: the closure makes one system call; it neither allocates nor locks.
     unsafe { command.pre_exec(arm) };

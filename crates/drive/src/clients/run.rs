@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use lab::{Exit, Node, Output, Process, Program};
 use model::Outcome;
 use model::assignment::Assignment;
+use model::clients::DESCRIPTORS_A_PROCESS;
 use model::sample::FailureKind;
 use rustix::time::{ClockId, clock_gettime};
 use workload::formats::clients::ClientOutput;
@@ -157,6 +158,7 @@ impl Running<'_> {
         let log = self.spec.log;
         let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
         let mut program = Program::new(program).args(args).stdout(Output::Pipe).stderr(Output::File(stderr));
+        program.open_files = Some(DESCRIPTORS_A_PROCESS.into());
         program.cpus.clone_from(&self.limits.cpus);
         let run_start_ns = assignment.clock.run_start_ns;
         let started_ns = now_ns().saturating_sub(run_start_ns);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lab::{Node, Output, Process, Program};
 use model::assignment::{Target, Trust};
+use model::clients::DESCRIPTORS_A_PROCESS;
 use model::record::{Sending, ServerReport};
 use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Settings, Variant};
@@ -363,6 +364,7 @@ fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Resu
         .stderr(Output::File(open(STDERR_LOG)?));
     program.cpus = cpus.to_vec();
     program.file_limit_bytes = Some(log::LIMIT_BYTES);
+    program.open_files = Some(DESCRIPTORS_A_PROCESS.into());
     Ok(node.spawn(program)?)
 }
 
