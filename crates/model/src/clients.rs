@@ -10,7 +10,7 @@ pub const DESCRIPTORS_A_PROCESS: u32 = 20_000;
 /// 60999 (`net.ipv4.ip_local_port_range`).
 pub const PORTS_AN_ADDRESS: u64 = 28_000;
 /// Descriptors of a process besides its connections: standard streams, epoll, logs.
-const OWN_DESCRIPTORS: u32 = 64;
+pub const OWN_DESCRIPTORS: u32 = 64;
 /// A group uses a further core only if each process has at least this many clients: a smaller group runs in
 /// the same number of processes on every machine.
 const CLIENTS_A_CORE: u32 = 100;

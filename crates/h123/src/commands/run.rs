@@ -89,6 +89,7 @@ pub(crate) struct RunArgs {
 /// stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let plan = plan(args)?;
+    plan.check_descriptors(lab::most_open_files()).map_err(UsageError)?;
     let cores = Cores::of_this_process(&plan.cores)?;
     // A program that is not installed is the outcome of its runs, not an error here.
     let find_server = |name: &str| Ok((name.to_owned(), Servers::find(name)?));

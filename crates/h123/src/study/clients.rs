@@ -203,7 +203,8 @@ impl Study<'_> {
         let workload = &self.plan.workload_of(group).workload;
         let each = connections_each(workload, group.variant, self.plan.pins_of(cell));
         let cores = u32::try_from(self.cores.client.len()).unwrap_or(u32::MAX);
-        spread(Clients::all(group.clients, group.start), each, DESCRIPTORS_A_PROCESS, cores)
+        let most = u32::try_from(lab::most_open_files()).unwrap_or(u32::MAX);
+        spread(Clients::all(group.clients, group.start), each, DESCRIPTORS_A_PROCESS.min(most), cores)
     }
 
     /// Runs a group's external client to its end.

@@ -6,7 +6,7 @@ use model::RunRecord;
 use serde_json::Value;
 use store::ResultFolder;
 
-use crate::tool::{cell, check, folder, h123, machine, median, summary};
+use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, summary};
 
 /// A study of groups; `rest` has its topology, matrix, workloads and groups.
 fn study(folder: &Path, head: &str, rest: &str) -> PathBuf {
@@ -272,4 +272,34 @@ fn a_connection_for_each_request_uses_several_addresses() {
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn many_connections_need_no_raised_soft_limit_and_are_refused_above_the_hard_one() {
+    let _machine = machine();
+    let folder = folder();
+    let text = "question = \"Which?\"\nmetric = \"request_time\"\nmargin = \"3%\"\nruns = 1\n\
+                baseline = { variant = \"h1\" }\n\
+                [matrix]\nvariant = [\"h1\"]\nserver = [\"origin\"]\nnetwork = [\"lan\"]\nworkload = [\"many\"]\n\
+                [workload.many]\nkind = \"closed\"\npaths = [\"/bytes/100\"]\nconnections = 4\nrequests = 4\nclients = 100\n";
+    let file = folder.path().join("study.toml");
+    std::fs::write(&file, text).unwrap();
+    let limited = |limits: &str, out: &Path| {
+        let script = format!("{limits}; exec \"$@\"");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, "sh", H123, "run"]).arg(&file).arg("--out").arg(out);
+        Ended::of(shell.current_dir(folder.path()).output().unwrap())
+    };
+    // Soft limits of 1024 are common; the servers and clients of a run raise theirs.
+    let out = folder.path().join("soft");
+    limited("ulimit -Sn 300", &out).expect_measured();
+    let requests = median(cell(&summary(&out), &["h1"]), "requests_succeeded");
+    assert!((requests - 400.0).abs() < f64::EPSILON, "{requests}");
+
+    let out = folder.path().join("hard");
+    let refused = limited("ulimit -n 450", &out).expect(2);
+    let expected =
+        "the clients have 400 connections to the origin, and a process of this machine may have 386";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert!(!out.exists(), "nothing was started");
 }

@@ -1,15 +1,19 @@
-//! The local addresses of client nodes: one address has too few ports for tens of thousands of connections.
+//! What many connections need: local addresses in client nodes, because one address has too few ports for tens
+//! of thousands, and descriptors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::{Cell, ClientGroup, NamedWorkload, Plan};
-use crate::clients::addresses_needed;
+use crate::clients::{OWN_DESCRIPTORS, addresses_needed};
+use crate::external::OWN_CLIENT;
 use crate::pins::Pins;
 use crate::topology::Topology;
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::Workload;
 
+/// The server that has all its connections in one process.
+const ORIGIN: &str = "origin";
 /// What a loop without a number of requests is taken to need, if each request has a new connection.
 const MANY_CONNECTIONS: u64 = 200_000;
 
@@ -41,6 +45,44 @@ impl Plan {
         let first = cell.cell.saturating_sub(cell.group.group.into());
         let Ok(Some(topology)) = self.topology_of_run(self.cells_of_run(first)) else { return Vec::new() };
         topology.further_addresses(&cell.group.node)
+    }
+
+    /// Checks that no process needs more descriptors than the machine allows, `most` (RLIMIT_NOFILE).
+    ///
+    /// A client is never split over processes, and the built-in origin is one process. Other servers have
+    /// several, whose number h123 does not know.
+    ///
+    /// # Errors
+    /// The numbers of the first run that needs more.
+    pub fn check_descriptors(&self, most: u64) -> Result<(), String> {
+        let room = most.saturating_sub(OWN_DESCRIPTORS.into());
+        for run in self.run_cells() {
+            let mut of_origins: BTreeMap<&str, u64> = BTreeMap::new();
+            for cell in self.cells_of_run(run.cell).iter().filter(|cell| cell.unsupported.is_none()) {
+                let ClientGroup { clients, variant, client, .. } = &cell.group;
+                let workload = &self.workload_of(&cell.group).workload;
+                let each = u64::from(connections_each(workload, *variant, self.pins_of(cell)));
+                if client == OWN_CLIENT && each > room {
+                    return Err(format!(
+                        "{}: a client has {each} connections, and a process of this machine may have {room} \
+                         (`ulimit -Hn` is {most}); write fewer `connections` and more `clients`",
+                        cell.label()
+                    ));
+                }
+                // QUIC connections share a socket of the server.
+                if cell.chain.server == ORIGIN && cell.chain.remote.is_none() && !variant.is_quic() {
+                    *of_origins.entry(&cell.chain.node).or_default() += each * u64::from(*clients);
+                }
+            }
+            if let Some(all) = of_origins.into_values().find(|all| *all > room) {
+                return Err(format!(
+                    "{}: the clients have {all} connections to the origin, and a process of this machine may have \
+                     {room} (`ulimit -Hn` is {most}); write fewer `connections` or `clients`, or raise the limit",
+                    run.label()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The most connections that all clients of a cell make, one after the other or at once: a port is busy
@@ -105,6 +147,21 @@ mod tests {
         assert_eq!(cells.len(), 2);
         let sources = cells.iter().map(|cell| plan.sources_of(cell)).collect::<Vec<_>>();
         assert_eq!((sources[0].len(), &sources[0]), (3, &sources[1]), "60 000 connections together");
+    }
+
+    #[test]
+    fn more_connections_than_a_process_has_descriptors_are_refused() {
+        let check = |keys: &str, most| with(keys).unwrap().check_descriptors(most);
+        assert_eq!(check("requests = 100\nconnections = 100\nclients = 199", 20_000), Ok(()));
+        let fault = check("requests = 100\nconnections = 100\nclients = 200", 20_000).unwrap_err();
+        assert!(
+            fault.contains(": the clients have 20000 connections to the origin, and a process of this machine may have 19936"),
+            "{fault}"
+        );
+        let fault = check("requests = 30000\nconnections = 30000", 20_000).unwrap_err();
+        assert!(fault.contains(": a client has 30000 connections, and a process"), "{fault}");
+        assert!(check("requests = 30000\nconnections = 300\nclients = 99", 1024).is_err());
+        assert_eq!(check("requests = 30000\nconnections = 30000", 1 << 20), Ok(()));
     }
 
     #[test]
