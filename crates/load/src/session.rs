@@ -342,7 +342,8 @@ impl Session {
 
     fn finish(&mut self, mut sample: Sample) {
         if let Some(client) = self.client(sample.client) {
-            client.work.handle_done(sample.outcome.is_ok(), sample.done_ns.unwrap_or(sample.intended_ns));
+            let ended_ns = sample.done_ns.unwrap_or(sample.intended_ns);
+            client.work.handle_done(sample.url, sample.outcome.is_ok(), ended_ns);
         }
         sample.client = self.numbers.number(sample.client);
         if let Some(live) = &self.live {

@@ -90,7 +90,7 @@ macro_rules! forward {
 impl RequestSource for ActiveWorkload {
     forward!(fn paths(self: &Self) -> Vec<&str>);
     forward!(fn poll_request(self: &mut Self, target: usize, now: u64) -> Option<Due>);
-    forward!(fn handle_done(self: &mut Self, is_ok: bool, now: u64));
+    forward!(fn handle_done(self: &mut Self, url: u32, is_ok: bool, now: u64));
     forward!(fn is_finished(self: &Self, now: u64) -> bool);
     forward!(fn connections(self: &Self, limit: u32) -> Connections);
     forward!(fn targets(self: &Self) -> usize);

@@ -85,7 +85,7 @@ impl RequestSource for ClosedSource {
         Some(Due { url, intended_ns: now })
     }
 
-    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
+    fn handle_done(&mut self, _url: u32, _is_ok: bool, _now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(urls, [0, 1, 0]);
         assert!(!closed.is_finished(0));
         for _ in 0..3 {
-            closed.handle_done(true, 0);
+            closed.handle_done(0, true, 0);
         }
         assert!(closed.is_finished(0));
     }

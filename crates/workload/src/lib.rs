@@ -19,7 +19,7 @@
 //!
 //! for now in [0, 1_000] {
 //!     assert_eq!(active.poll_request(0, now), Some(Due { url: 0, intended_ns: now }));
-//!     active.handle_done(true, now + 500);
+//!     active.handle_done(0, true, now + 500);
 //! }
 //! assert!(active.is_finished(2_000));
 //! ```

@@ -178,7 +178,7 @@ impl RequestSource for OpenSource {
         Some(due)
     }
 
-    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
+    fn handle_done(&mut self, _url: u32, _is_ok: bool, _now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
@@ -394,7 +394,7 @@ mod tests {
         open.handle_time(8 * S);
         assert_eq!((open.waiting(0), open.never_sent), (0, NeverSent { all: 19, held: 19 }));
         assert!(!open.is_finished(8 * S), "one is still to be answered");
-        open.handle_done(true, 0);
+        open.handle_done(0, true, 0);
         assert!(open.is_finished(8 * S));
     }
 

@@ -141,7 +141,7 @@ impl RequestSource for PageLoader {
         self.causes.get(url as usize).copied().flatten().unwrap_or_default()
     }
 
-    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
+    fn handle_done(&mut self, _url: u32, _is_ok: bool, _now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
@@ -201,9 +201,9 @@ mod tests {
         assert_eq!(loader.poll_request(0, 0), Some(Due { url: 2, intended_ns: 10 }));
         loader.handle_body(1, 1000, 11);
         assert_eq!(loader.poll_request(0, 0), Some(Due { url: 3, intended_ns: 11 }));
-        for _ in 0..4 {
+        for url in 0..4 {
             assert!(!loader.is_finished(0));
-            loader.handle_done(true, 0);
+            loader.handle_done(url, true, 0);
         }
         assert!(loader.is_finished(0));
     }
@@ -234,7 +234,7 @@ mod tests {
     fn a_failed_parent_ends_the_load() {
         let mut loader = loader();
         loader.poll_request(0, 0);
-        loader.handle_done(true, 0);
+        loader.handle_done(0, true, 0);
         assert!(loader.is_finished(0));
     }
 
@@ -260,9 +260,9 @@ mod tests {
         assert_eq!([0, 1, 2].map(|url| loader.cause(url)), [Cause::Due, Cause::Push, Cause::Push]);
         loader.handle_body(1, 1000, 10);
         assert_eq!(loader.poll_request(0, 10), Some(Due { url: 3, intended_ns: 10 }));
-        for _ in 0..4 {
+        for url in 0..4 {
             assert!(!loader.is_finished(0));
-            loader.handle_done(true, 0);
+            loader.handle_done(url, true, 0);
         }
         assert!(loader.is_finished(0));
     }

@@ -211,7 +211,7 @@ impl RequestSource for VideoPlayer {
 
     /// A segment that failed is requested once more, in the lowest representation. After a second failure the
     /// player gives up.
-    fn handle_done(&mut self, is_ok: bool, now: u64) {
+    fn handle_done(&mut self, _url: u32, is_ok: bool, now: u64) {
         self.follow(now);
         let Fetch::InFlight { rung, sent_ns } = self.fetch else { return };
         self.fetch = Fetch::Idle;
@@ -287,16 +287,16 @@ mod tests {
                 assert!(due.intended_ns <= now);
                 let answer = link(requests, video.expected_body_bytes(due.url).unwrap());
                 let took = answer.unwrap_or_else(|took| took);
-                in_flight = Some((now + took, answer.is_ok()));
+                in_flight = Some((due.url, now + took, answer.is_ok()));
                 requests += 1;
             }
-            let done_ns = in_flight.map(|(done_ns, _)| done_ns);
+            let done_ns = in_flight.map(|(_, done_ns, _)| done_ns);
             let Some(next) = done_ns.into_iter().chain(video.next_ns()).min() else { break };
             assert!(next > now || done_ns == Some(next) || video.is_finished(0), "it moves on");
             now = next;
-            if let Some((done_ns, is_ok)) = in_flight.filter(|(done_ns, _)| *done_ns <= now) {
+            if let Some((url, done_ns, is_ok)) = in_flight.filter(|(_, done_ns, _)| *done_ns <= now) {
                 in_flight = None;
-                video.handle_done(is_ok, done_ns);
+                video.handle_done(url, is_ok, done_ns);
             }
         }
         assert!(video.is_finished(0));

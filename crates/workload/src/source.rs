@@ -122,8 +122,8 @@ pub trait RequestSource {
     /// The next request to a host, if one is due at `now`; the caller sends it at once.
     fn poll_request(&mut self, target: usize, now: u64) -> Option<Due>;
 
-    /// A request from [`RequestSource::poll_request`] ended at `now`.
-    fn handle_done(&mut self, is_ok: bool, now: u64);
+    /// A request for `url` from [`RequestSource::poll_request`] ended at `now`.
+    fn handle_done(&mut self, url: u32, is_ok: bool, now: u64);
 
     /// Whether nothing is left to do.
     fn is_finished(&self, now: u64) -> bool;
