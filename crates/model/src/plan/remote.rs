@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Plan};
-use crate::units::{NANOS_PER_S, counted};
+use crate::schedule::{Schedule, ScriptEntry};
+use crate::units::{NANOS_PER_S, counted, format_ns};
 use crate::url::Url;
+use crate::variant::HttpVersion;
 use crate::workload::Workload;
 
 /// The most requests of a study to a server, unless stated otherwise.
 pub const MOST_REQUESTS: u64 = 2_000;
-/// The most requests per second on average, unless stated otherwise.
+/// The most requests per second, unless stated otherwise.
 pub const MOST_RATE: u32 = 50;
 /// A server rests at least this long between two runs.
 pub(super) const REST_NS: u64 = NANOS_PER_S;
@@ -24,7 +26,8 @@ pub struct Remote {
     pub trust: RemoteTrust,
     /// The most requests of all runs together.
     pub most_requests: u64,
-    /// The most requests per second, on average from the beginning of one run to that of the next.
+    /// The most requests per second: within a run, except for the one burst with which a client loads a page,
+    /// and on average from the beginning of one run to that of the next.
     pub most_rate: u32,
 }
 
@@ -124,6 +127,88 @@ impl Plan {
         rests.reduce(u64::saturating_add).map_or(0, |rest_ns| rest_ns.max(REST_NS))
     }
 
+    /// Checks that the groups of a run together never exceed the rate of a server outside.
+    fn check_rate(&self, first: &Cell) -> Result<(), String> {
+        let mut sum: u64 = 0;
+        for cell in self.cells_of_run(first.cell) {
+            let Some(remote) = &cell.chain.remote else { continue };
+            let most = u64::from(remote.most_rate);
+            let rate = self.rate_of(cell, most).map_err(|problem| {
+                format!(
+                    "workload `{}`: {problem}; the limit of a server with a `url` is {most} requests per second \
+                     (`most_rate` in its table)",
+                    self.workload_of(&cell.group).name
+                )
+            })?;
+            sum = sum.saturating_add(rate);
+            if sum > most {
+                return Err(format!(
+                    "the client groups together send up to {sum} requests per second to a server that others use too, \
+                     more than its `most_rate`, {most}; lower their rates, or remove a group"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The most requests per second that a cell's clients send; 0 for one client that loads a page or plays a
+    /// video, as any visitor does.
+    ///
+    /// # Errors
+    /// Its own rate exceeds `most`, and what to write, as the end of a sentence.
+    fn rate_of(&self, cell: &Cell, most: u64) -> Result<u64, String> {
+        let workload = &self.workload_of(&cell.group).workload;
+        let clients = u64::from(cell.group.clients);
+        let checked = |rate: u64, problem: String| if rate > most { Err(problem) } else { Ok(rate) };
+        match workload {
+            Workload::Page(_) | Workload::Player(_) if clients == 1 => Ok(0),
+            Workload::Page(_) | Workload::Player(_) => {
+                let all = self.requests_of(cell)?;
+                let over_s = cell.group.start.over_ns().div_ceil(NANOS_PER_S).max(1);
+                let needed = written(all.div_ceil(most.max(1)).saturating_mul(NANOS_PER_S));
+                checked(
+                    all.div_ceil(over_s),
+                    format!(
+                        "{clients} clients send {all} requests within {over_s} s; write `start = {{ evenly = \"{needed}\" }}`, or fewer `clients`"
+                    ),
+                )
+            }
+            Workload::Closed(closed) => {
+                let streams = match cell.group.variant.http() {
+                    HttpVersion::Http11 => 1,
+                    _ => u64::from(closed.load.streams),
+                };
+                let at_once = clients * u64::from(closed.load.connections) * streams;
+                let needed = written(at_once.saturating_mul(NANOS_PER_S).div_ceil(most.max(1)));
+                let problem = format!(
+                    "a closed loop sends as fast as the server answers; with {} at once, write `think_time = \"{needed}\"`, or \
+                     fewer connections and streams",
+                    counted(at_once, "request")
+                );
+                if at_once > most || closed.think.least_ns == 0 {
+                    return Err(problem);
+                }
+                checked(
+                    at_once.saturating_mul(NANOS_PER_S).div_ceil(closed.think.least_ns).max(at_once),
+                    problem,
+                )
+            }
+            Workload::Open(open) => {
+                let rate = match &open.schedule {
+                    Schedule::Rates { stages, .. } => {
+                        let fastest = stages.iter().flat_map(|stage| [stage.from, stage.to]).max();
+                        fastest.map_or(0, |rate| rate.0.div_ceil(1000))
+                    }
+                    Schedule::Script { entries, .. } => {
+                        let replays = clients * u64::from(open.schedule.clients());
+                        busiest_second(entries).saturating_mul(replays)
+                    }
+                };
+                checked(rate, format!("up to {rate} requests are due within a second; write a lower rate"))
+            }
+        }
+    }
+
     /// Checks that the requests to servers outside keep to the limits of their servers.
     ///
     /// # Errors
@@ -142,6 +227,7 @@ impl Plan {
         for (cell, _) in self.remote_cells() {
             self.requests_of(cell).map_err(|problem| format!("`server`: {problem}"))?;
         }
+        self.run_cells().try_for_each(|first| self.check_rate(first))?;
         let Some(asked) = self.outside_requests() else { return Ok(()) };
         let limit = self.remote_cells().map(|(_, remote)| remote.most_requests).min().unwrap_or(0);
         if asked.all <= limit {
@@ -155,6 +241,23 @@ impl Plan {
             counted(each_run, "request"),
         ))
     }
+}
+
+/// A duration as studies write it.
+fn written(ns: u64) -> String {
+    format_ns(ns).replace(' ', "")
+}
+
+/// The most requests of a script within a second.
+fn busiest_second(entries: &[ScriptEntry]) -> u64 {
+    let mut first = 0;
+    let within = |(place, entry): (usize, &ScriptEntry)| {
+        while entries[first].at_ns.saturating_add(NANOS_PER_S) <= entry.at_ns {
+            first += 1;
+        }
+        (place + 1 - first) as u64
+    };
+    entries.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -217,8 +320,47 @@ mod tests {
         };
         let endless = with("kind = 'closed'\npaths = ['/']\nconnections = 1\nduration = '5s'").unwrap_err();
         assert!(endless.contains("is not put under load: write `requests`"), "{endless}");
-        let plan = with("kind = 'closed'\npaths = ['/']\nconnections = 1\nrequests = 100").unwrap();
+        let paced = "kind = 'closed'\npaths = ['/']\nconnections = 1\nrequests = 100\nthink_time = '20ms'";
+        let plan = with(paced).unwrap();
         assert_eq!((plan.outside_requests().unwrap().each_run, plan.rest_ns(0)), (100, 2 * NANOS_PER_S));
+    }
+
+    #[test]
+    fn no_second_of_a_run_exceeds_the_rate() {
+        let page = "kind = \"page\"\npage = \"small\"";
+        let with = |load: &str| {
+            parse(&study(TABLE).replace(page, load).replace("page_load_time", "request_time")).map(drop)
+        };
+        let closed = |keys: &str| with(&format!("kind = 'closed'\npaths = ['/']\nrequests = 50\n{keys}"));
+        assert_eq!(closed("connections = 10\nthink_time = '200ms'"), Ok(()));
+        let fault = closed("connections = 10\nthink_time = '100ms-1s'").unwrap_err();
+        assert!(fault.contains("with 10 requests at once, write `think_time = \"200ms\"`"), "{fault}");
+        assert!(fault.contains("is 50 requests per second (`most_rate` in its table)"), "{fault}");
+        assert!(closed("connections = 1").is_err(), "without think time");
+        assert!(closed("connections = 51\nthink_time = '10s'").is_err(), "51 at the beginning");
+        let open = |keys: &str| with(&format!("kind = 'open'\npaths = ['/']\nrequests = 50\n{keys}"));
+        assert_eq!(open("rate = '50'"), Ok(()));
+        let fault = open("rate = '51/s'").unwrap_err();
+        assert!(fault.contains("up to 51 requests are due within a second; write a lower rate"), "{fault}");
+        let clients = |keys: &str| parse(&study(TABLE).replace(page, &format!("{page}\n{keys}"))).map(drop);
+        assert_eq!(clients("clients = 10"), Ok(()), "30 requests");
+        let fault = clients("clients = 40").unwrap_err();
+        assert!(
+            fault.contains("40 clients send 120 requests within 1 s; write `start = { evenly = \"3s\" }`"),
+            "{fault}"
+        );
+        assert_eq!(clients("clients = 40\nstart = { evenly = '3s' }"), Ok(()));
+        let groups = "\n[[group]]\nname = 'a'\nclients = 10\n[[group]]\nname = 'b'\nclients = 10\n";
+        let fault = parse(&format!("{}{groups}", study(TABLE))).unwrap_err();
+        assert!(fault.contains("the client groups together send up to 60 requests per second"), "{fault}");
+    }
+
+    #[test]
+    fn the_busiest_second_of_a_script_counts() {
+        let entries: Vec<ScriptEntry> = [0, 500, 999, 1000, 1400, 5000]
+            .map(|ms: u64| ScriptEntry { at_ns: ms * 1_000_000, url: 0 })
+            .into();
+        assert_eq!((busiest_second(&entries), busiest_second(&[])), (4, 0));
     }
 
     #[test]

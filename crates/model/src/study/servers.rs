@@ -32,7 +32,7 @@ pub(super) const SERVER_KEYS: &[Key] = keys! {
     "most_requests", "whole number", "`2000`", "5000",
         "The most requests of all runs together, 1 to 1 000 000. Requires `url`.";
     "most_rate", "whole number", "`50`", "10",
-        "The most requests per second on average over a run and the rest after it, 1 to 10 000. Requires `url`.";
+        "The most requests per second, within a run and on average over a run and the rest after it, 1 to 10 000. Requires `url`.";
 };
 pub(super) const BACK_KEYS: &[Key] = keys! {
     "use", "text", "required", r#""nginx""#, "The server.";
