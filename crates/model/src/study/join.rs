@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::except::Exception;
 use super::factors::{DeclaredFactor, FactorKind};
 use crate::arm::Arm;
-use crate::level::Level;
+use crate::level::{Level, is_sweep};
 use crate::network::Network;
 use crate::pins::Pins;
 use crate::plan::{Cell, DIRECT, NamedWorkload, Plan};
@@ -168,6 +168,7 @@ impl<'f> Join<'f> {
         if !self.cells.chunk_by(|_, (_, next)| next.group.group > 0).all(has_all) {
             return Err("`except` leaves out single client groups of a run; name no `group`".to_owned());
         }
+        self.check_sweeps()?;
         // Points follow each other; the matrix may name its factors in another order.
         self.cells.sort_by(|(one, _), (other, _)| one.cmp(other));
         plan.arms = arms;
@@ -205,6 +206,42 @@ impl<'f> Join<'f> {
         }
         drop_unused(&mut plan);
         Ok(plan)
+    }
+}
+
+impl Join<'_> {
+    /// Checks that neighbouring levels of a sweep differ somewhere: another key may decide instead of it.
+    fn check_sweeps(&self) -> Result<(), String> {
+        let mut points: BTreeMap<Vec<usize>, Vec<Cell>> = BTreeMap::new();
+        for (indices, cell) in &self.cells {
+            let own = self.own.iter().filter_map(|place| indices.get(*place).copied()).collect();
+            points.entry(own).or_default().push(Cell { cell: 0, levels: Vec::new(), ..cell.clone() });
+        }
+        for (own, place) in self.own.iter().enumerate() {
+            let factor = &self.factors[*place];
+            if !is_sweep(&factor.name) {
+                continue;
+            }
+            let mut differs: BTreeMap<usize, bool> = BTreeMap::new();
+            for (point, cells) in &points {
+                let mut next = point.clone();
+                next[own] += 1;
+                if let Some(others) = points.get(&next) {
+                    *differs.entry(point[own]).or_default() |= others != cells;
+                }
+            }
+            if let Some((level, _)) = differs.into_iter().find(|(_, differs)| !differs) {
+                let value = |index: usize| factor.levels.value[index].value.as_str();
+                return Err(format!(
+                    "`{}`: the levels `{}` and `{}` do the same everywhere, because another key sets what it sweeps; \
+                     remove that key or the sweep",
+                    factor.name,
+                    value(level),
+                    value(level + 1)
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -246,6 +246,21 @@ fn arms_and_sweeps_are_multiplied() {
 }
 
 #[test]
+fn sweeps_that_another_key_decides_are_refused() {
+    let shadowed = ARMS.replace(
+        "network = [\"lan\"]",
+        "network = [\"lan\"]\n\"network.delay\" = [\"30ms\", \"40ms\"]\n\"network.rtt\" = [\"5ms\", \"50ms\"]",
+    );
+    let fault = parse(&shadowed).unwrap_err();
+    assert!(
+        fault.contains(
+            "`network.delay`: the levels `30ms` and `40ms` do the same everywhere, because another key"
+        ),
+        "{fault}"
+    );
+}
+
+#[test]
 fn arms_can_bundle_servers_and_networks() {
     let text = ARMS
         .replace("server = [\"origin\"]\nnetwork = [\"lan\"]\n", "")
