@@ -16,6 +16,8 @@ const LONGEST_RUN_NS: u64 = 3600 * NANOS_PER_S;
 struct Load<'a> {
     link: &'a str,
     direction: &'a Direction,
+    /// Whether it is the direction of the link as the topology names its ends.
+    is_forward: bool,
     bytes: u64,
 }
 
@@ -41,8 +43,10 @@ pub(super) fn carry(
         // A group that ends early needs not carry all.
         for cell in run.iter().filter(|cell| cell.group.end == GroupEnd::Done) {
             let built = topology.built.get(cell.network).or_else(|| pairs.get(cell.network));
-            let bytes = workloads[cell.group.workload].named.workload.least_body_bytes();
-            add(&mut loads, built, bytes.saturating_mul(u64::from(cell.group.clients)));
+            let named = &workloads[cell.group.workload].named;
+            let of_all = |bytes: u64| bytes.saturating_mul(u64::from(cell.group.clients));
+            let bytes = [named.workload.least_body_bytes(), named.least_request_body_bytes()].map(of_all);
+            add(&mut loads, built, bytes);
         }
         let slowest = loads.iter().max_by_key(|load| load.takes_ns());
         let takes_ns = slowest.map_or(0, Load::takes_ns);
@@ -57,6 +61,15 @@ pub(super) fn carry(
                 format_bytes(crate::number::float(slowest.bytes)),
                 format_rate(crate::number::float(rate)),
                 format_expected(takes_ns)
+            )));
+        }
+        let late = run.iter().find(|cell| cell.group.start.over_ns() > LONGEST_RUN_NS);
+        if let Some(late) = late {
+            return Err(study.matrix.error(format!(
+                "a run of the cell `{}` cannot end within {}: its clients start {}; write a shorter `start`",
+                late.label(),
+                format_expected(LONGEST_RUN_NS),
+                late.group.start.describe()
             )));
         }
         for cell in run.iter_mut().filter(|cell| cell.expected_run_ns > 0) {
@@ -78,16 +91,21 @@ pub(super) fn carry(
     Ok(())
 }
 
-/// Adds the bytes that come from the server to the links on the route.
-fn add<'a>(loads: &mut Vec<Load<'a>>, built: Option<&'a Topology>, bytes: u64) {
+/// Adds the bytes that come from the server, and those that go to it, to the links on the route.
+fn add<'a>(loads: &mut Vec<Load<'a>>, built: Option<&'a Topology>, [down, up]: [u64; 2]) {
     let Some(built) = built else { return };
     for hop in built.route().unwrap_or_default() {
         let link = &built.links[hop.link];
         let Some(network) = &link.network else { continue };
-        let direction = if hop.is_forward { &network.down } else { &network.up };
-        match loads.iter_mut().find(|load| load.link == link.name && load.direction == direction) {
-            Some(load) => load.bytes = load.bytes.saturating_add(bytes),
-            None => loads.push(Load { link: &link.name, direction, bytes }),
+        let directions =
+            if hop.is_forward { [&network.down, &network.up] } else { [&network.up, &network.down] };
+        for ((direction, bytes), is_back) in directions.into_iter().zip([down, up]).zip([true, false]) {
+            let is_forward = hop.is_forward != is_back;
+            let same = |load: &&mut Load<'_>| load.link == link.name && load.is_forward == is_forward;
+            match loads.iter_mut().find(same) {
+                Some(load) => load.bytes = load.bytes.saturating_add(bytes),
+                None => loads.push(Load { link: &link.name, direction, is_forward, bytes }),
+            }
         }
     }
 }
@@ -113,6 +131,28 @@ mod tests {
 
     fn plan(requests: u32, clients: u32) -> Plan {
         parse(&text(requests, clients)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn links_carry_request_bodies_too() {
+        let body = "x".repeat(100_000);
+        let text = text(20, 1).replace("/bytes/1000000", "/echo");
+        let text = text.replace(
+            "rate = \"8Mbit/s\"",
+            "name = \"asymmetric\", down = { rate = \"8Mbit/s\" }, up = { rate = \"1Mbit/s\" }",
+        );
+        let with = format!("requests = 20\nbody = '{body}'");
+        let plan = parse(&text.replace("requests = 20", &with)).unwrap_or_else(|error| panic!("{error}"));
+        // 20 × 100 kB at 1 Mbit/s.
+        assert_eq!(plan.cells[0].expected_run_ns, 16 * NANOS_PER_S);
+        assert!(parse(&text).unwrap().cells[0].expected_run_ns < 4 * NANOS_PER_S);
+    }
+
+    #[test]
+    fn clients_that_start_for_hours_are_refused() {
+        let fault = parse(&text(2, 9).replace("clients = 9", "clients = 9\nstart = { evenly = '100h' }"));
+        let fault = fault.unwrap_err();
+        assert!(fault.contains("cannot end within") && fault.contains("write a shorter `start`"), "{fault}");
     }
 
     #[test]
