@@ -52,11 +52,12 @@ pub enum GroupEnd {
 /// The names of client groups whose ends wait for each other, beginning with the group of number `from`;
 /// `None` if its end comes.
 pub(crate) fn circle_of_ends(groups: &[&ClientGroup], from: u16) -> Option<String> {
-    let mut names = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
     let mut number = from;
     while let Some(group) = groups.get(usize::from(number)) {
-        names.push(group.name.as_str());
-        if names.len() > groups.len() {
+        let is_known = names.contains(&group.name.as_str());
+        names.push(&group.name);
+        if is_known {
             return Some(names.join(", "));
         }
         match group.end {
