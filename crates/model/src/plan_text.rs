@@ -9,7 +9,8 @@ use crate::level::is_sweep;
 use crate::monitor::MonitorRate;
 use crate::network;
 use crate::pins::{Pins, TlsVersion};
-use crate::plan::{Cell, Level, OutsideRequests, Plan};
+use crate::plan::{Cell, GroupEnd, Level, OutsideRequests, Plan};
+use crate::start::Start;
 use crate::units::{format_bytes, format_expected, format_ns, three_digits};
 use crate::variant::Variant;
 
@@ -65,6 +66,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let least = if plan.repetition.is_some() { "at least " } else { "" };
     entry(out, "expected", &format!("{least}about {expected}, including setup"))?;
     write_matrix(out, plan)?;
+    write_groups(out, plan)?;
     write_cells(out, plan)?;
     write_order(out, plan)?;
     write_servers(out, plan)?;
@@ -188,6 +190,68 @@ fn write_described(
         wrap(out, 2, indent, &head, about.split(' '), " ")?;
     }
     Ok(())
+}
+
+/// What the client groups of a run are; of a study without `[[group]]`, how many clients begin when.
+fn write_groups(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(first) = plan.run_cells().next() else { return Ok(()) };
+    let groups = plan.cells_of_run(first.cell);
+    let is_plain = |cell: &Cell| cell.group.clients == 1 && cell.group.start == Start::Together;
+    if groups.len() == 1 && plan.cells.iter().all(is_plain) {
+        return Ok(());
+    }
+    writeln!(out, "\nClients of a run")?;
+    let name = |cell: &Cell| if cell.group.name.is_empty() { "group" } else { &cell.group.name }.to_owned();
+    let width = groups.iter().map(|cell| name(cell).chars().count()).max().unwrap_or(0).min(MOST_LABEL_WIDTH);
+    for cell in groups {
+        let about = describe_group(plan, cell);
+        let label = format!("{:<width$}", name(cell));
+        wrap(out, 2, 2 + width + 2, &format!("{label}  "), about.split(' '), " ")?;
+    }
+    Ok(())
+}
+
+/// What a client group does, where, how often and until when; over all cells of the group.
+fn describe_group(plan: &Plan, cell: &Cell) -> String {
+    let own = plan.cells.iter().filter(|other| other.group.group == cell.group.group);
+    let (least, most) = own.clone().fold((u32::MAX, 0), |(least, most), cell| {
+        (least.min(cell.group.clients), most.max(cell.group.clients))
+    });
+    let clients = match (least, most) {
+        (1, 1) => "1 client".to_owned(),
+        (least, most) if least == most => format!("{most} clients"),
+        (least, most) => format!("{least} to {most} clients"),
+    };
+    let start = match cell.group.start {
+        Start::Together => "start together".to_owned(),
+        start => format!("start {}", start.describe()),
+    };
+    let start = if most == 1 && cell.group.start == Start::Together { None } else { Some(start) };
+    let is_alone = cell.group.name.is_empty();
+    let one = |found: std::collections::BTreeSet<String>, noun: &str| match found.len() {
+        1 => found.into_iter().next(),
+        several => Some(format!("{several} {noun}")),
+    };
+    let described = [
+        one(own.clone().map(|cell| cell.group.variant.to_string()).collect(), "variants"),
+        one(own.clone().map(|cell| cell.chain.describe()).collect(), "servers")
+            .map(|name| format!("at {name}")),
+        one(own.clone().map(|cell| plan.workload_of(&cell.group).name.clone()).collect(), "workloads"),
+        Some(format!("in the node {}", cell.group.node)),
+    ];
+    let end = match cell.group.end {
+        GroupEnd::Done => None,
+        GroupEnd::AfterNs(ns) => Some(format!("end after {}", format_ns(ns))),
+        GroupEnd::With(other) => {
+            let of_run = plan.cells_of_run(cell.cell - u32::from(cell.group.group));
+            of_run.get(usize::from(other)).map(|other| format!("end with {}", other.group.name))
+        }
+    };
+    let background = cell.group.is_background.then(|| "in the background".to_owned());
+    let described = described.into_iter().flatten().filter(|_| !is_alone);
+    let parts =
+        [Some(clients)].into_iter().flatten().chain(start).chain(described).chain(end).chain(background);
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn write_cells(out: &mut String, plan: &Plan) -> fmt::Result {
