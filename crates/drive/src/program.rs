@@ -148,6 +148,11 @@ impl InstalledProgram {
 }
 
 impl ProgramSpec {
+    /// Whether it is this tool.
+    pub(crate) fn is_self(&self) -> bool {
+        self.programs == ["{{self}}"]
+    }
+
     /// Reads the description's root and its `[version]`.
     ///
     /// # Errors

@@ -64,13 +64,11 @@ impl Requests {
         let mut labels = Vec::with_capacity(paths.len());
         let mut patterns = Vec::new();
         for (index, path) in paths.iter().enumerate() {
-            let own = options.paths.get(index).cloned().unwrap_or_default();
-            let target = target(assignment, usize::from(own.target));
-            let body = own.body.or(options.body).and_then(|body| bodies.get(body as usize)).cloned();
-            let method = own.method.or_else(|| options.method.clone());
-            let method = method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+            let of_path = options.paths.get(index).map_or(0, |own| own.target);
+            let target = target(assignment, usize::from(of_path));
+            let body = options.body_of(index).and_then(|body| bodies.get(body as usize)).cloned();
             let scheme = target.variant.scheme().to_owned();
-            labels.push(match own.target {
+            labels.push(match of_path {
                 0 => (*path).to_owned(),
                 _ => format!("{scheme}://{}{path}", target.authority),
             });
@@ -81,7 +79,7 @@ impl Requests {
             templates.push(Request {
                 #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
                 template: if is_drawn { NO_TEMPLATE } else { index as u32 },
-                method,
+                method: options.method_of(index).to_owned(),
                 scheme,
                 authority: target.authority.clone(),
                 path: (*path).to_owned(),

@@ -39,6 +39,7 @@ pub mod named;
 pub mod network;
 pub mod number;
 pub mod options;
+pub mod origin_path;
 pub mod page;
 pub mod pins;
 pub mod plan;

@@ -177,6 +177,20 @@ pub struct Migration {
     pub to: Option<IpAddr>,
 }
 
+impl RequestOptions {
+    /// The body of a path's requests, an index into [`RequestOptions::bodies`]; `path` is the path's index.
+    pub fn body_of(&self, path: usize) -> Option<u32> {
+        self.paths.get(path).and_then(|own| own.body).or(self.body)
+    }
+
+    /// The method of a path's requests; `path` is its index.
+    pub fn method_of(&self, path: usize) -> &str {
+        let own = self.paths.get(path).and_then(|own| own.method.as_deref());
+        let default = || if self.body_of(path).is_some() { "POST" } else { "GET" };
+        own.or(self.method.as_deref()).unwrap_or_else(default)
+    }
+}
+
 impl Options {
     /// What a study's workload sets, such as `10 requests per connection, method PUT`; empty for the
     /// defaults.

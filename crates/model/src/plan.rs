@@ -207,11 +207,10 @@ impl NamedWorkload {
     pub fn least_request_body_bytes(&self) -> u64 {
         let requests = &self.options.requests;
         let Some(load) = self.workload.as_loop().filter(|_| !requests.bodies.is_empty()) else { return 0 };
-        let length = |body: Option<u32>| {
-            let body = body.or(requests.body).and_then(|body| requests.bodies.get(body as usize));
+        let of_path = |path: usize| {
+            let body = requests.body_of(path).and_then(|body| requests.bodies.get(body as usize));
             body.map_or(0, |body| body.0.len() as u64)
         };
-        let of_path = |path: usize| length(requests.paths.get(path).and_then(|own| own.body));
         let sum = (0..load.paths.len()).map(of_path).fold(0, u64::saturating_add);
         load.requests.unwrap_or(0).saturating_mul(sum) / load.paths.len().max(1) as u64
     }

@@ -72,6 +72,18 @@ pub enum TunableKind {
     Choice(Vec<String>),
 }
 
+/// What a server has to serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// Its description does not say; or it is a proxy.
+    #[default]
+    Unknown,
+    /// The files of the study.
+    Files,
+    /// What the built-in origin serves: the study's pages and its paths ([`crate::origin_path`]).
+    Origin,
+}
+
 /// The facts about a server that a study is checked against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
@@ -81,8 +93,8 @@ pub struct ServerFacts {
     pub back_variants: Vec<Variant>,
     /// Whether it requires a server behind it.
     pub needs_back: bool,
-    /// Whether it serves files only.
-    pub serves_files_only: bool,
+    /// What it has to serve.
+    pub contents: Contents,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
 }

@@ -55,6 +55,11 @@ impl Pattern {
         self.with(self.parts.iter().map(|(_, least, _)| *least))
     }
 
+    /// The path with the largest numbers.
+    pub fn most(&self) -> String {
+        self.with(self.parts.iter().map(|(_, _, most)| *most))
+    }
+
     /// Every path that it stands for; `None` if they are more than `most`.
     pub fn paths(&self, most: u64) -> Option<Vec<String>> {
         let spans = || self.parts.iter().map(|(_, least, most)| u128::from(most - least) + 1);
@@ -125,7 +130,7 @@ mod tests {
     #[test]
     fn few_paths_are_listed() {
         let pattern = Pattern::parse("/a{random:8-9}/{random:1-3}.ts").unwrap().unwrap();
-        assert_eq!(pattern.least(), "/a8/1.ts");
+        assert_eq!((pattern.least(), pattern.most()), ("/a8/1.ts".into(), "/a9/3.ts".into()));
         let paths = pattern.paths(6).unwrap();
         assert_eq!(paths, ["/a8/1.ts", "/a9/1.ts", "/a8/2.ts", "/a9/2.ts", "/a8/3.ts", "/a9/3.ts"]);
         assert_eq!(pattern.paths(5), None);

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::named;
+use crate::origin_path::OriginPath;
 use crate::page::{self, Page};
 use crate::player::Player;
 use crate::schedule::{Schedule, ScriptEntry};
@@ -357,9 +358,10 @@ fn least_bytes_of_path(path: &str) -> Option<u64> {
 
 /// The length of the body of a path such as `/bytes/1000`; `None` of any other.
 pub(crate) fn bytes_of_path(path: &str) -> Option<u64> {
-    let digits =
-        path.strip_prefix("/bytes/").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse().ok()
+    match OriginPath::parse(path) {
+        Ok(Some(OriginPath::Bytes(bytes))) => Some(bytes),
+        _ => None,
+    }
 }
 
 fn count(number: u64, noun: &str) -> String {

@@ -70,7 +70,7 @@ impl Library for Folders {
             variants: Variant::ALL.to_vec(),
             back_variants: Variant::ALL.to_vec(),
             needs_back: false,
-            serves_files_only: false,
+            contents: model::tunable::Contents::Unknown,
             tunables: tunables.map_err(|error| error.to_string())?,
         })
     }

@@ -137,7 +137,7 @@ fn insert(fields: &mut HeaderMap, range: String) {
 }
 
 /// A number that is written as digits only.
-pub(crate) fn digits(text: &str) -> Option<u64> {
+fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 

@@ -6,7 +6,7 @@
 //! | `/`, without a folder | a list of the pages and of the paths below |
 //! | `/bytes/N` | N bytes that do not compress, at most 1 TiB |
 //! | `/delay/MS` | a short message after MS milliseconds (fractions allowed), at most 60 000 |
-//! | `/echo` | POST: drains the body, answers with its length in bytes |
+//! | `/echo` | POST and PUT: drains the body, answers with its length in bytes |
 //! | `/status/NNN` | that status, 200 to 599 |
 //! | anything else | the file below the folder, `index.html` where the path ends in `/` |
 //!
@@ -20,18 +20,17 @@ use anyhow::ensure;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
+use model::origin_path::OriginPath;
 use model::page::{Resource, ResourceKind};
 
-use crate::answer::{Answer, DateField, PLAIN, Part, digits, fields};
+use crate::answer::{Answer, DateField, PLAIN, Part, fields};
 use crate::body::Content;
-use crate::config::{Config, LONGEST_DELAY};
+use crate::config::Config;
 use crate::files::{FilePath, Root};
 use crate::{host, timer};
 
 /// The media type of the index.
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-/// The longest body of `/bytes`, in bytes.
-const MOST_BYTES: u64 = 1 << 40;
 
 /// All that the origin serves.
 pub(crate) struct Catalogue {
@@ -106,8 +105,8 @@ impl Catalogue {
         }
         let path = request.uri().path();
         let plan = match (path, request.method()) {
-            ("/echo", &Method::POST) => Plan::Echo,
-            ("/echo", _) => Plan::Now(Answer::not_allowed("POST")),
+            ("/echo", &Method::POST | &Method::PUT) => Plan::Echo,
+            ("/echo", _) => Plan::Now(Answer::not_allowed("POST, PUT")),
             (_, &Method::GET | &Method::HEAD) => self.get(path, request.headers()),
             _ => Plan::Now(Answer::not_allowed("GET, HEAD")),
         };
@@ -118,23 +117,17 @@ impl Catalogue {
         if let Some(prepared) = self.resources.get(path) {
             return prepared.plan(fields);
         }
-        if let Some(rest) = path.strip_prefix("/bytes/") {
-            return Plan::Now(self.bytes(rest, fields));
+        match OriginPath::parse(path) {
+            Ok(Some(OriginPath::Bytes(bytes))) => Plan::Now(self.bytes(bytes, fields)),
+            Ok(Some(OriginPath::DelayNs(ns))) => delay(path, Duration::from_nanos(ns)),
+            Ok(Some(OriginPath::Status(status))) => Plan::Now(of_status(status)),
+            Ok(Some(OriginPath::Echo)) => Plan::Now(Answer::not_allowed("POST, PUT")),
+            Ok(None) => self.file(path, fields),
+            Err(problem) => Plan::Now(Answer::message(StatusCode::BAD_REQUEST, problem + "\n")),
         }
-        if let Some(rest) = path.strip_prefix("/status/") {
-            return Plan::Now(status(rest));
-        }
-        if let Some(rest) = path.strip_prefix("/delay/") {
-            return delay(rest);
-        }
-        self.file(path, fields)
     }
 
-    fn bytes(&self, text: &str, fields: &HeaderMap) -> Answer {
-        let Some(length) = digits(text).filter(|length| *length <= MOST_BYTES) else {
-            let problem = format!("`{text}` is not a length; write 0 to {MOST_BYTES} bytes\n");
-            return Answer::message(StatusCode::BAD_REQUEST, problem);
-        };
+    fn bytes(&self, length: u64, fields: &HeaderMap) -> Answer {
         let media_type = HeaderValue::from_static("application/octet-stream");
         Answer::part(media_type, length, Part::of(fields, length), |offset, left| {
             match usize::try_from(left) {
@@ -269,7 +262,7 @@ fn index(pages: &[Page]) -> Prepared {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>h123 origin</title>\n\
          <h1>h123 origin</h1>\n<ul>\n{links}</ul>\n\
-         <p>Also: <code>/bytes/N</code>, <code>/delay/MS</code>, <code>/status/NNN</code>, <code>/echo</code> (POST)</p>\n\
+         <p>Also: <code>/bytes/N</code>, <code>/delay/MS</code>, <code>/status/NNN</code>, <code>/echo</code> (POST, PUT)</p>\n\
          </html>\n"
     );
     let (media_type, body, delay) = (HTML, Bytes::from(html), Duration::ZERO);
@@ -294,29 +287,12 @@ fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Re
     Ok(())
 }
 
-fn status(text: &str) -> Answer {
-    let code = (text.len() == 3).then(|| text.parse::<u16>().ok()).flatten();
-    match code.filter(|code| (200..600).contains(code)).and_then(|code| StatusCode::from_u16(code).ok()) {
-        Some(status) => Answer::status(status),
-        None => {
-            Answer::message(StatusCode::BAD_REQUEST, format!("`{text}` is not a status; write 200 to 599\n"))
-        }
-    }
+fn of_status(status: u16) -> Answer {
+    Answer::status(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-fn delay(text: &str) -> Plan {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let ms = plain.then(|| text.parse::<f64>().ok()).flatten();
-    match ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()).filter(|wait| *wait <= LONGEST_DELAY) {
-        Some(wait) => {
-            let body = format!("{text}\n");
-            let answer = Answer::whole(PLAIN, body.len() as u64, Content::Memory(body.into()));
-            Plan::After(wait, answer)
-        }
-        None => {
-            let most = LONGEST_DELAY.as_millis();
-            let problem = format!("`{text}` is not a delay; write 0 to {most} milliseconds\n");
-            Plan::Now(Answer::message(StatusCode::BAD_REQUEST, problem))
-        }
-    }
+/// The answer to `/delay/MS`, which repeats MS.
+fn delay(path: &str, wait: Duration) -> Plan {
+    let body = format!("{}\n", path.rsplit('/').next().unwrap_or_default());
+    Plan::After(wait, Answer::whole(PLAIN, body.len() as u64, Content::Memory(body.into())))
 }

@@ -8,7 +8,7 @@ use anyhow::{bail, ensure};
 use model::{Page, Pins, Variant};
 
 /// The longest wait of `/delay`.
-pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_millis(model::origin_path::LONGEST_DELAY_MS);
 
 /// A certificate chain and its private key.
 #[derive(Clone)]

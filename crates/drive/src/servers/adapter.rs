@@ -7,7 +7,8 @@ use model::named::unknown;
 use model::pins::KeyExchange;
 use model::reader::{Key, Table, TableKeys};
 use model::record::Sending;
-use model::{InputError, Page, Pins, ServerFacts, Tunable, Variant, keys, tunable, units};
+use model::tunable::{self, Contents};
+use model::{InputError, Page, Pins, ServerFacts, Tunable, Variant, keys, units};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
@@ -209,7 +210,11 @@ impl Adapter {
             variants: self.variants.iter().map(|entry| entry.variant).collect(),
             back_variants: self.back.as_ref().map_or_else(Vec::new, |back| back.variants.clone()),
             needs_back: self.back.as_ref().is_some_and(|back| back.is_needed),
-            serves_files_only: self.files_only,
+            contents: match self.program.is_self() {
+                true => Contents::Origin,
+                false if self.files_only => Contents::Files,
+                false => Contents::Unknown,
+            },
             tunables: self.tunables.clone(),
         }
     }

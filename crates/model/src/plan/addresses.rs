@@ -114,7 +114,7 @@ mod tests {
     fn with(keys: &str) -> Result<crate::plan::Plan, String> {
         parse(&SHORT.replace("page_load_time", "request_time").replace(
             "kind = \"page\"\npage = \"small\"",
-            &format!("kind = \"closed\"\npaths = [\"/echo\"]\n{keys}"),
+            &format!("kind = \"closed\"\npaths = [\"/bytes/1\"]\n{keys}"),
         ))
     }
 

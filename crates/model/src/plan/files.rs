@@ -1,9 +1,11 @@
-//! The files that servers of files have to have, and the paths that they cannot serve.
+//! The files that servers of files have to have, and the requests that servers cannot serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Plan};
+use crate::origin_path::OriginPath;
 use crate::player::Player;
+use crate::tunable::Contents;
 use crate::units::format_bytes;
 use crate::url_pattern::Pattern;
 use crate::workload::bytes_of_path;
@@ -34,11 +36,12 @@ impl Plan {
         players.flat_map(of).chain(bodies.filter_map(of_loop)).collect()
     }
 
-    /// Checks that servers that serve files only have a file for every path of their loops.
+    /// Checks that the servers can serve what the study's loops request of them.
     ///
     /// # Errors
-    /// The first path without a file, or more files than a study may have.
-    pub(crate) fn check_files(&self, serves_files_only: impl Fn(&str) -> bool) -> Result<(), String> {
+    /// The first path that a server lacks, or serves with another method only; or more files than a study may
+    /// have.
+    pub(crate) fn check_requests(&self, contents: impl Fn(&str) -> Contents) -> Result<(), String> {
         let server = |cell: &'_ Cell| match cell.chain.backs.last() {
             Some(back) => back.server.clone(),
             None => cell.chain.server.clone(),
@@ -52,29 +55,16 @@ impl Plan {
             .flat_map(|page| &page.resources)
             .map(|resource| without_query(&resource.path))
             .collect();
-        let is_file = |path: &str| {
-            bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES)
-                || of_pages.contains(without_query(path))
-        };
         let mut has_files = false;
-        for (server, workload) in pairs.iter().filter(|(server, _)| serves_files_only(server)) {
+        for (server, workload) in &pairs {
             let named = &self.workloads[*workload];
-            let Some(load) = named.workload.as_loop() else { continue };
-            has_files = true;
-            for path in &load.paths {
-                let problem = match every_path(path) {
-                    None => format!("`{path}` stands for more than {MOST_FILES} files"),
-                    Some(paths) => match paths.iter().find(|path| !is_file(path)) {
-                        Some(other) => format!("it has no `{}`", crate::formats::shown(other)),
-                        None => continue,
-                    },
-                };
-                return Err(format!(
-                    "workload `{}`: the server `{server}` serves files only, and {problem}; request `/bytes/N` up to \
-                     {} or paths of pages that the study loads, or use the server `origin`",
-                    named.name,
-                    format_bytes(crate::number::float(MOST_FILE_BYTES))
-                ));
+            let (Some(load), contents) = (named.workload.as_loop(), contents(server)) else { continue };
+            has_files |= contents == Contents::Files;
+            for (index, path) in load.paths.iter().enumerate() {
+                let method = named.options.requests.method_of(index);
+                check_path(path, method, contents, &of_pages).map_err(|problem| {
+                    format!("workload `{}`: the server `{server}` {problem}", named.name)
+                })?;
             }
         }
         if has_files { self.check_size() } else { Ok(()) }
@@ -94,6 +84,60 @@ impl Plan {
             size(bytes),
             size(MOST_BYTES)
         ))
+    }
+}
+
+/// Checks one path of a loop, whose problem ends a sentence that the server's name begins.
+fn check_path(path: &str, method: &str, contents: Contents, of_pages: &BTreeSet<&str>) -> Result<(), String> {
+    let is_read = ["GET", "HEAD"].contains(&method);
+    let is_page = |path: &str| of_pages.contains(without_query(path));
+    match contents {
+        Contents::Unknown => Ok(()),
+        Contents::Files => {
+            let is_file = |path: &String| {
+                bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES) || is_page(path)
+            };
+            let problem = match every_path(path) {
+                None => format!("`{path}` stands for more than {MOST_FILES} files"),
+                Some(paths) => match paths.iter().find(|path| !is_file(path)) {
+                    Some(other) => format!("it has no `{}`", crate::formats::shown(other)),
+                    None if is_read => return Ok(()),
+                    None => format!("files have no method `{method}`"),
+                },
+            };
+            Err(format!(
+                "serves files only, and {problem}; request `/bytes/N` up to {} or paths of pages that the study \
+                 loads with GET or HEAD, or use the server `origin`",
+                format_bytes(crate::number::float(MOST_FILE_BYTES))
+            ))
+        }
+        Contents::Origin => {
+            let (least, most) = match Pattern::parse(path) {
+                Ok(Some(pattern)) => (pattern.least(), pattern.most()),
+                _ => (path.to_owned(), path.to_owned()),
+            };
+            [least, most].iter().try_for_each(|path| check_origin_path(path, method, is_page(path)))
+        }
+    }
+}
+
+fn check_origin_path(path: &str, method: &str, is_page: bool) -> Result<(), String> {
+    let shown = crate::formats::shown(path);
+    let wants_post = match OriginPath::parse(without_query(path)) {
+        _ if is_page || path == "/" => false,
+        Ok(Some(own)) => own == OriginPath::Echo,
+        Ok(None) => {
+            return Err(format!(
+                "has no `{shown}`; request paths of pages that the study loads, `/bytes/N`, `/delay/MS`, \
+                 `/status/NNN`, or `/echo` with a `body`"
+            ));
+        }
+        Err(problem) => return Err(format!("has no `{shown}`: {problem}")),
+    };
+    match (wants_post, method) {
+        (true, "POST" | "PUT") | (false, "GET" | "HEAD") => Ok(()),
+        (true, _) => Err(format!("answers POST and PUT only at `{shown}`; give the path a `body`")),
+        (false, _) => Err(format!("answers GET and HEAD only at `{shown}`; `/echo` answers POST and PUT")),
     }
 }
 
@@ -139,8 +183,39 @@ mod tests {
         ] {
             let fault = parse(&text(paths)).unwrap_err();
             assert!(fault.contains(expected), "{paths}: {fault}");
-            parse(&text(paths).replace("\"nginx\"", "\"origin\"")).unwrap();
         }
+    }
+
+    #[test]
+    fn what_the_origin_lacks_is_refused_before_the_first_run() {
+        let origin = |text: &str| parse(&text.replace("\"nginx\"", "\"origin\"")).map(drop);
+        for (paths, expected) in [
+            ("\"/bytes/abc\"", "the server `origin` has no `/bytes/abc`: `abc` is not a length; write 0 to"),
+            ("\"/status/{random:598-600}\"", "has no `/status/600`: `600` is not a status"),
+            ("\"/nope\"", "has no `/nope`; request paths of pages that the study loads, `/bytes/N`"),
+            ("\"/echo\"", "answers POST and PUT only at `/echo`; give the path a `body`"),
+        ] {
+            let fault = origin(&text(paths)).unwrap_err();
+            assert!(fault.contains(expected), "{paths}: {fault}");
+        }
+        for paths in ["\"/\", \"/bytes/1?x=2\"", "\"/status/{random:200-204}\", \"/delay/1.5\""] {
+            assert_eq!(origin(&text(paths)), Ok(()), "{paths}");
+        }
+    }
+
+    #[test]
+    fn methods_that_a_server_lacks_are_refused_before_the_first_run() {
+        let with =
+            |paths: &str, more: &str| text(paths).replace("requests = 10", &format!("requests = 10\n{more}"));
+        let origin =
+            |paths: &str, more: &str| parse(&with(paths, more).replace("\"nginx\"", "\"origin\"")).map(drop);
+        let fault = parse(&with("\"/bytes/5\"", "body = 'x'")).unwrap_err();
+        assert!(fault.contains("serves files only, and files have no method `POST`; request"), "{fault}");
+        assert!(parse(&with("\"/bytes/5\"", "method = 'HEAD'")).is_ok());
+        assert_eq!(origin("\"/echo\"", "body = 'x'"), Ok(()));
+        let fault = origin("\"/bytes/5\"", "method = 'DELETE'").unwrap_err();
+        assert!(fault.contains("answers GET and HEAD only at `/bytes/5`; `/echo` answers"), "{fault}");
+        assert_eq!(origin("\"/echo\"", "body = 'x'\nmethod = 'PUT'"), Ok(()));
     }
 
     #[test]

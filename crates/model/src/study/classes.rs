@@ -108,7 +108,7 @@ mod tests {
     fn with(metric: &str, classes: &str) -> Result<Plan, String> {
         let text = SHORT.replace("page_load_time", metric).replace(
             "kind = \"page\"\npage = \"small\"",
-            "kind = 'closed'\npaths = ['/a.m4s', '/b']\nrequests = 20",
+            "kind = 'closed'\npaths = ['/bytes/1?a.m4s', '/bytes/2']\nrequests = 20",
         );
         parse(&format!("{text}{classes}"))
     }

@@ -455,7 +455,7 @@ mod tests {
     fn one_process_of_an_external_client_is_all_clients() {
         let text = SHORT.replace("page_load_time", "request_time").replace(
             "kind = \"page\"\npage = \"small\"",
-            "kind = \"closed\"\npaths = [\"/a\"]\nconnections = 2\nrequests = 3\nclients = 50",
+            "kind = \"closed\"\npaths = [\"/bytes/1\"]\nconnections = 2\nrequests = 3\nclients = 50",
         );
         let text = text.replace("[matrix]", "[matrix]\nclient = [\"h2load\"]");
         let plan = parse(&text).unwrap();

@@ -211,12 +211,12 @@ mod tests {
             SHORT.replace("page_load_time", "request_time").replace("mtu = \"1500B\"", "resumption = true");
         let text = text.replace(
             "kind = \"page\"\npage = \"small\"",
-            "kind = 'open'\nconnections = 4\nrate = '5'\nduration = '1s'\npaths = ['/a', '/b']\nvisit = 'repeat'",
+            "kind = 'open'\nconnections = 4\nrate = '5'\nduration = '1s'\npaths = ['/bytes/1', '/bytes/2']\nvisit = 'repeat'",
         );
         let first = parse(&text).unwrap().workloads[0].workload.first_visit();
         assert_eq!(
             (first.requests(), first.connections(), first.paths()),
-            (Some(4), 4, vec!["/a".to_owned()])
+            (Some(4), 4, vec!["/bytes/1".to_owned()])
         );
     }
 

@@ -20,6 +20,7 @@ use crate::level::is_sweep;
 use crate::plan::Plan;
 use crate::reader::{Table, document, parse};
 use crate::run_order::order;
+use crate::tunable::Contents;
 
 /// More cells than this are a mistake in the matrix.
 pub(super) const MOST_CELLS: usize = 10_000;
@@ -78,9 +79,9 @@ pub(super) fn parse_study(
     let arms = family.arms.as_ref().map_or(Vec::new(), Arms::planned);
     let place = family.place.clone();
     let plan = family.finish(join, &exceptions, arms)?;
-    let serves_files_only = |server: &str| library.server(server).is_ok_and(|facts| facts.serves_files_only);
+    let contents = |server: &str| library.server(server).map_or(Contents::Unknown, |facts| facts.contents);
     classes::check(&plan, &first.classes, &first.metric)?;
-    let checked = plan.check_files(serves_files_only).and_then(|()| plan.check_outside());
+    let checked = plan.check_requests(contents).and_then(|()| plan.check_outside());
     checked.map_err(|problem| InputError { place, problem })?;
     Ok(plan)
 }

@@ -193,7 +193,7 @@ mod tests {
     fn a_list_has_paths_methods_and_bodies() {
         let plan = closed("urls = 'urls/few.txt'\norder = 'random'").unwrap();
         let named = &plan.workloads[0];
-        assert_eq!(named.workload.paths(), ["/bytes/1000", "/bytes/3000", "/echo"]);
+        assert_eq!(named.workload.paths(), ["/bytes/1000", "/echo?a", "/echo"]);
         let requests = &named.options.requests;
         let bodies: Vec<&[u8]> = requests.bodies.iter().map(|body| &*body.0).collect();
         assert_eq!(bodies, [&b"{}"[..], b"a=b c"]);

@@ -54,9 +54,10 @@ mod tests {
     use crate::study::tests::{SHORT, parse};
 
     fn with(keys: &str) -> Result<Plan, String> {
+        let path = if keys.contains("PUT") { "/echo" } else { "/bytes/1" };
         parse(&SHORT.replace("page_load_time", "request_time").replace(
             "kind = \"page\"\npage = \"small\"",
-            &format!("kind = \"closed\"\npaths = [\"/echo\"]\nrequests = 20\n{keys}"),
+            &format!("kind = \"closed\"\npaths = [\"{path}\"]\nrequests = 20\n{keys}"),
         ))
     }
 

@@ -13,7 +13,7 @@ use crate::player::{Player, Rule};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::statistic::Statistic;
 use crate::topology::Topology;
-use crate::tunable::{ServerFacts, Tunable, TunableKind};
+use crate::tunable::{Contents, ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
 use crate::workload::{ClosedLoop, LoopLoad, OpenLoop, ThinkTime, Workload, WorkloadKind};
 
@@ -48,7 +48,7 @@ const PAGES: &[(&str, &str)] = &[
 
 /// Lists of URLs, timing scripts and a body.
 const REQUEST_FILES: &[(&str, &str)] = &[
-    ("urls/few.txt", "# three\n/bytes/1000\n\n/bytes/3000 POST <bodies/a.json\n/echo POST a=b c\n"),
+    ("urls/few.txt", "# three\n/bytes/1000\n\n/echo?a POST <bodies/a.json\n/echo POST a=b c\n"),
     ("urls/plain.txt", "/bytes/1000\n/bytes/{random:10-20}\n"),
     ("urls/host.txt", "/bytes/1\nhttps://a.test/x?y\n"),
     ("urls/space.txt", "/bytes/1\n/a b\n"),
@@ -101,7 +101,11 @@ impl Library for TestLibrary {
             variants: if name == "nginx" { vec![Variant::H1, Variant::H1s] } else { Variant::ALL.to_vec() },
             back_variants: if is_proxy { vec![Variant::H1, Variant::H2c] } else { Vec::new() },
             needs_back: is_proxy,
-            serves_files_only: name == "nginx",
+            contents: match name {
+                "nginx" => Contents::Files,
+                "origin" => Contents::Origin,
+                _ => Contents::Unknown,
+            },
             tunables: vec![workers],
         })
     }
@@ -525,7 +529,10 @@ fn faults_of_workloads() {
 }
 
 fn open_study(lines: &str) -> String {
-    SHORT.replace("kind = \"page\"\npage = \"small\"", &format!("kind = \"open\"\npaths = [\"/a\"]\n{lines}"))
+    SHORT.replace(
+        "kind = \"page\"\npage = \"small\"",
+        &format!("kind = \"open\"\npaths = [\"/bytes/1\"]\n{lines}"),
+    )
 }
 
 #[test]
@@ -540,7 +547,7 @@ fn an_open_loop_is_resolved_and_planned() {
         arrivals: Arrivals::Poisson,
         share: Share::WHOLE,
     };
-    let load = LoopLoad { connections: 6, streams: 3, warmup_ns: 1_000_000_000, ..LoopLoad::new("/a") };
+    let load = LoopLoad { connections: 6, streams: 3, warmup_ns: 1_000_000_000, ..LoopLoad::new("/bytes/1") };
     let expected = Workload::Open(OpenLoop { load, schedule, queue_limit: 50 });
     assert_eq!(plan.workloads[0].workload, expected);
     assert!(plan.cells[0].expected_run_ns > 5_000_000_000);
@@ -572,7 +579,7 @@ fn the_think_time_of_a_closed_loop_is_resolved_and_planned() {
         ),
     ] {
         let plan = study(&format!("requests = 10\n{line}")).unwrap();
-        let load = LoopLoad { requests: Some(10), ..LoopLoad::new("/a") };
+        let load = LoopLoad { requests: Some(10), ..LoopLoad::new("/bytes/1") };
         let expected = Workload::Closed(ClosedLoop { think, ..ClosedLoop::new(load, None) });
         assert_eq!(plan.workloads[0].workload, expected);
         let words = plan_text(&plan).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -178,7 +178,7 @@ fn other_methods_and_paths() {
         let post = block_on(target.fetch(target.request("POST", "/p/")));
         assert_eq!(post.status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(post.field("allow"), Some("GET, HEAD"));
-        assert_eq!(block_on(target.get("/echo")).field("allow"), Some("POST"));
+        assert_eq!(block_on(target.get("/echo")).field("allow"), Some("POST, PUT"));
         assert_eq!(block_on(target.get("/nothing")).status, StatusCode::NOT_FOUND);
         for status in [200, 204, 304, 404, 500, 599] {
             let reply = block_on(target.get(&format!("/status/{status}")));
