@@ -42,8 +42,8 @@ pub struct Program {
     pub cpus: Vec<usize>,
     /// The longest file that it may write; longer writes fail (EFBIG). No limit where `None`.
     pub file_limit_bytes: Option<u64>,
-    /// How many files it may open at least, as far as the hard limit allows; where `None`, what this process was
-    /// started with.
+    /// How many files it may open at least, as far as the hard limit allows; where `None`, what this process
+    /// was started with.
     pub open_files: Option<u64>,
     /// Whether it stays in the tool's process group, so that Ctrl-C on the terminal reaches it too.
     pub is_foreground: bool,

@@ -1,5 +1,5 @@
-//! What many connections need: local addresses in client nodes, because one address has too few ports for tens
-//! of thousands, and descriptors.
+//! What many connections need: local addresses in client nodes, because one address has too few ports for
+//! tens of thousands, and descriptors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
