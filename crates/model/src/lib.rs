@@ -34,6 +34,7 @@ pub mod formats;
 pub mod frame;
 pub mod histogram;
 pub mod level;
+pub mod media;
 pub mod monitor;
 pub mod named;
 pub mod network;

@@ -1,0 +1,142 @@
+//! Media as manifests describe them: tracks, their representations, and the segments of these.
+//!
+//! DASH calls a track an adaptation set (ISO/IEC 23009-1), HLS a rendition group or the variant streams (RFC
+//! 8216). All readers of manifests produce these types, and everything that plays or serves media uses them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::named;
+
+/// Media on demand, or the part of a live stream that its manifest lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presentation {
+    /// The tracks; a player fetches one representation of each at a time.
+    pub tracks: Vec<Track>,
+}
+
+/// Representations of the same content, between which a player may change at every segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Track {
+    /// What it contains.
+    pub kind: TrackKind,
+    /// The duration of each segment, in nanoseconds; the same in every representation.
+    pub durations_ns: Vec<u64>,
+    /// The representations, ascending by bit rate; at least one.
+    pub representations: Vec<Representation>,
+}
+
+named! { "a kind of track";
+    /// What a track contains.
+    #[derive(Default)]
+    pub enum TrackKind {
+        /// Sound.
+        Audio = "audio",
+        /// Pictures, or pictures with sound in the same segments.
+        #[default]
+        Video = "video",
+    }
+}
+
+/// One encoding of a track.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Representation {
+    /// Its name in the manifest.
+    pub name: String,
+    /// Its bit rate as the manifest states it, in bit/s of media.
+    pub bits_per_s: u64,
+    /// What a decoder needs before the first segment; `None` if each segment is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<Segment>,
+    /// The segments, as many as the track has durations.
+    pub segments: Vec<Segment>,
+}
+
+/// One segment, as it is requested.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Segment {
+    /// The path on the manifest's origin, or the absolute URL if it is elsewhere.
+    pub url: String,
+    /// The bytes of the resource that it occupies; `None` for the whole resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<ByteRange>,
+    /// Its length in bytes; `None` if unknown before it arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// A range of bytes, both ends included (RFC 9110, section 14.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ByteRange {
+    /// The first byte, counted from 0.
+    pub first: u64,
+    /// The last byte; not before the first.
+    pub last: u64,
+}
+
+impl ByteRange {
+    /// The range of `length` bytes from `first`; `None` if it is empty or exceeds the numbers.
+    pub fn of_length(first: u64, length: u64) -> Option<ByteRange> {
+        let last = first.checked_add(length.checked_sub(1)?)?;
+        Some(ByteRange { first, last })
+    }
+
+    /// Its length in bytes.
+    pub const fn length(self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+}
+
+impl std::fmt::Display for ByteRange {
+    /// The value of a `Range` field, such as `bytes=0-499`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "bytes={}-{}", self.first, self.last)
+    }
+}
+
+impl Track {
+    /// How long it plays, in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.durations_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+    }
+}
+
+impl Presentation {
+    /// How long it plays, in nanoseconds: as long as its longest track.
+    pub fn duration_ns(&self) -> u64 {
+        self.tracks.iter().map(Track::duration_ns).max().unwrap_or(0)
+    }
+
+    /// The tracks of a kind.
+    pub fn tracks_of(&self, kind: TrackKind) -> impl Iterator<Item = &Track> {
+        self.tracks.iter().filter(move |track| track.kind == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_include_both_ends() {
+        let range = ByteRange::of_length(500, 500).unwrap();
+        assert_eq!((range.first, range.last, range.length()), (500, 999, 500));
+        assert_eq!(range.to_string(), "bytes=500-999");
+        assert_eq!(ByteRange::of_length(7, 0), None);
+        assert_eq!(ByteRange::of_length(u64::MAX, 2), None);
+        assert_eq!(ByteRange { first: 0, last: u64::MAX }.length(), u64::MAX);
+    }
+
+    #[test]
+    fn a_presentation_plays_as_long_as_its_longest_track() {
+        let track = |kind, durations_ns: &[u64]| Track {
+            kind,
+            durations_ns: durations_ns.to_vec(),
+            representations: Vec::new(),
+        };
+        let tracks = vec![track(TrackKind::Audio, &[3, 3, 2]), track(TrackKind::Video, &[4, 5])];
+        let presentation = Presentation { tracks };
+        assert_eq!(presentation.duration_ns(), 9);
+        assert_eq!(presentation.tracks_of(TrackKind::Audio).count(), 1);
+        assert_eq!(Presentation::default().duration_ns(), 0);
+    }
+}
