@@ -58,6 +58,8 @@ const SERVER_VARIANT_KEYS: &[Key] = keys! {
         "The supported key exchanges: `x25519`, `secp256r1`, `secp384r1`. A study that pins another one finds the variant unsupported.";
     "delivers", "list of texts", "none", r#"["push", "early_hints"]"#,
         "How its template can deliver pages beyond answering requests: `push`, `early_hints`, `document_delay`. A workload that uses another way finds the variant unsupported.";
+    "concurrency", "text", "unknown or unlimited", r#""{{ 64 * (set.workers or threads) }}""#,
+        "A template: the number of connections that its workers serve at the same time, for the check `server_limit`; further ones wait.";
     "sends", "table", "unknown", r#"{ pacing = "no" }"#,
         "How it sends, for the checks `transports_match` and `records_match`; see below.";
 };
@@ -140,6 +142,8 @@ pub struct AdapterVariant {
     pub key_exchanges: Vec<KeyExchange>,
     /// How it can deliver pages beyond answering requests.
     pub(crate) delivers: Vec<DeliveryMeans>,
+    /// How many connections its workers serve at the same time: a template.
+    pub(crate) concurrency: Option<String>,
     /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
     pub(crate) sends: [Option<String>; 5],
 }
@@ -297,6 +301,7 @@ fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputEr
             requirements,
             key_exchanges: read_names(table, "key_exchange")?.unwrap_or_default(),
             delivers: read_names(table, "delivers")?.unwrap_or_default(),
+            concurrency: read_template(table, "concurrency")?.map(|text| text.value),
             sends: read_sends(table)?,
         })
     })
