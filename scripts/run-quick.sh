@@ -2,6 +2,9 @@
 # Builds the tool, runs the study `quick` and prints the path of its report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
+require_build_tools
 
 cargo build --release --locked --package h123
 out="results/quick-$(date -u +%Y%m%dT%H%M%SZ)"
