@@ -41,7 +41,7 @@ advisories: ## check the dependencies against the RustSec advisory database (nee
 	cargo deny --locked check --hide-inclusion-graph advisories
 
 # FUZZ_SECONDS and TARGETS limit the search: make fuzz FUZZ_SECONDS=60 TARGETS='frame http3'.
-fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs nightly and cargo-fuzz)
+fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs cargo-fuzz)
 	@./scripts/fuzz.sh $(TARGETS)
 
 # ARGS passes options to the harness: make bench-peers ARGS='--only h1s --pairs 20'.
