@@ -44,6 +44,9 @@ advisories: ## check the dependencies against the RustSec advisory database (nee
 fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs cargo-fuzz)
 	@./scripts/fuzz.sh $(TARGETS)
 
+# perf needs the symbols that an installed binary lacks.
+bench-peers bench-load: export CARGO_PROFILE_RELEASE_STRIP = none
+
 # ARGS passes options to the harness: make bench-peers ARGS='--only h1s --pairs 20'.
 bench-peers: ## compare the client CPU per request with wrk, h2load, siege and ab (about 20 minutes on an idle machine)
 	@./scripts/install-bench-needs.sh
