@@ -8,6 +8,7 @@ use super::{Cell, ClientGroup, NamedWorkload, Plan, ServerChain};
 use crate::clients::{OWN_DESCRIPTORS, addresses_needed};
 use crate::external::OWN_CLIENT;
 use crate::pins::Pins;
+use crate::start::Start;
 use crate::topology::Topology;
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::Workload;
@@ -61,7 +62,7 @@ impl Plan {
         for run in self.run_cells() {
             let mut of_chains: Vec<(&ServerChain, u64)> = Vec::new();
             for cell in self.cells_of_run(run.cell).iter().filter(|cell| cell.unsupported.is_none()) {
-                let ClientGroup { clients, variant, client, .. } = &cell.group;
+                let ClientGroup { clients, variant, client, start, .. } = &cell.group;
                 let workload = &self.workload_of(&cell.group).workload;
                 let each = u64::from(connections_each(workload, *variant, self.pins_of(cell)));
                 if client == OWN_CLIENT && each > room {
@@ -71,8 +72,11 @@ impl Plan {
                         cell.label()
                     ));
                 }
-                // QUIC connections share a socket of the server.
-                if cell.chain.remote.is_some() || variant.is_quic() {
+                // QUIC connections share a socket of the server. Of clients that come over a period, some may be
+                // done before others begin, except in loops that last as long as the run.
+                let lasts = matches!(workload, Workload::Closed(closed) if closed.duration_ns.is_some());
+                let at_once = *start == Start::Together || lasts;
+                if cell.chain.remote.is_some() || variant.is_quic() || !at_once {
                     continue;
                 }
                 let all = each * u64::from(*clients);
@@ -177,6 +181,11 @@ mod tests {
         assert_eq!(plan.check_connections(20_000, |_, _| Ok(300)), Ok(()));
         let fault = plan.check_connections(20_000, |_, room| Ok(room.min(299))).unwrap_err();
         assert!(fault.contains("300 connections to `origin`, which holds 299 here"), "{fault}");
+        for (keys, is_refused) in [("requests = 100", false), ("duration = '9s'", true)] {
+            let keys = format!("{keys}\nconnections = 100\nclients = 3\nstart = {{ evenly = '5s' }}");
+            let checked = with(&keys).unwrap().check_connections(20_000, |_, _| Ok(299));
+            assert_eq!(checked.is_err(), is_refused, "{keys}: {checked:?}");
+        }
         let groups = "requests = 100\nconnections = 100\n[[group]]\nname = 'a'\n[[group]]\nname = 'b'\n";
         let plan = with(groups).unwrap();
         assert_eq!(plan.check_connections(20_000, |_, _| Ok(200)), Ok(()));
