@@ -73,7 +73,11 @@ pub(crate) fn run(args: &PageModelArgs) -> Result<Exit> {
 pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError> {
     let found = crawl(url, trust).map_err(|error| {
         let advice = advice::on_site(&error.0, "--cacert FILE", "--insecure");
-        let remedy = advice.unwrap_or_else(|| "check that it opens from this machine".to_owned());
+        let remedy = advice.unwrap_or_else(|| match error.0.contains("NoApplicationProtocol") {
+            true => "it lacks HTTP/1.1, which h123 uses to follow pages: record a HAR file with a browser"
+                .to_owned(),
+            false => "check that it opens from this machine".to_owned(),
+        });
         UsageError(format!("{url} cannot be modelled: {error}; {remedy}"))
     })?;
     let mut notes = vec![format!("Found by following {url} without running scripts.")];
