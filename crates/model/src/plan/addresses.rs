@@ -72,8 +72,8 @@ impl Plan {
                         cell.label()
                     ));
                 }
-                // QUIC connections share a socket of the server. Of clients that come over a period, some may be
-                // done before others begin, except in loops that last as long as the run.
+                // QUIC connections share a socket of the server. Of clients that come over a period, some may
+                // be done before others begin, except in loops that last as long as the run.
                 let lasts = matches!(workload, Workload::Closed(closed) if closed.duration_ns.is_some());
                 let at_once = *start == Start::Together || lasts;
                 if cell.chain.remote.is_some() || variant.is_quic() || !at_once {
