@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{CommandFactory, Parser, Subcommand};
+use model::clean::clean;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Exit;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
             let requirement = exit::requirement(&error, &args, |args| Cli::try_parse_from(args).map(drop));
             let text = requirement.unwrap_or_else(|| error.to_string());
             let text = exit::one_line(&text, subcommand().as_deref());
-            terminal::note(false, &format!("h123: {text}{hint}"));
+            print_error(&format!("{text}{hint}"));
             return ExitCode::from(Exit::Usage.code());
         }
     };
@@ -78,10 +79,15 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
             let excerpt = library::excerpt(&error).map_or(String::new(), |excerpt| format!("\n{excerpt}"));
-            terminal::note(false, &format!("h123: {error:#}{excerpt}"));
+            print_error(&format!("{error:#}{excerpt}"));
             ExitCode::from(exit::of_error(&error).code())
         }
     }
+}
+
+/// Prints why h123 ends. Errors have no colours, so an escape sequence is from a file or an argument.
+fn print_error(text: &str) {
+    terminal::note(false, &clean(&format!("h123: {text}")));
 }
 
 /// The subcommand on the command line, where it has one.

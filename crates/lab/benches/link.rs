@@ -185,9 +185,9 @@ fn one_way(backend: Backend, test: &str, packets_per_s: u32, bytes: usize, targe
     let at = |permille: usize| errors_ns.get(errors_ns.len() * permille / 1000).copied().unwrap_or(u64::MAX);
     let emulator = report.map_or(String::new(), |report| {
         format!(
-            "; {} came out of the link; emulator: {} ns of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
+            "; {} came out of the link; emulator: {} of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
             report.up.packets_out,
-            report.cpu_ns.unwrap_or(0) / u64::from(count),
+            cost(report.cpu_ns.unwrap_or(0), u64::from(count)),
             report.up.lateness.unwrap_or_default().p99_ns as f64 / 1e3,
             report.realtime
         )
@@ -259,14 +259,19 @@ fn costs(before: &LinkReport, after: &LinkReport, took_s: f64) -> String {
     let cpu_ns = after.cpu_ns.unwrap_or(0) - before.cpu_ns.unwrap_or(0);
     let lateness = after.down.lateness.clone().unwrap_or_default();
     format!(
-        "emulator: {} ns of CPU per packet, {:.0} % of a CPU, lateness p50 {} µs, p99 {} µs; lost: {} queue, {} overload",
-        cpu_ns / (packets(after) - packets(before)).max(1),
+        "emulator: {} of CPU per packet, {:.0} % of a CPU, lateness p50 {} µs, p99 {} µs; lost: {} queue, {} overload",
+        cost(cpu_ns, packets(after) - packets(before)),
         cpu_ns as f64 / took_s / 1e7,
         lateness.p50_ns / 1000,
         lateness.p99_ns / 1000,
         after.down.lost_queue,
         after.up.lost_overload + after.down.lost_overload
     )
+}
+
+/// The CPU time of one packet.
+fn cost(cpu_ns: u64, packets: u64) -> String {
+    format!("{:.1} µs", cpu_ns as f64 / 1e3 / packets.max(1) as f64)
 }
 
 /// Small packets, ten at a time.
@@ -296,10 +301,10 @@ fn packets(packets_per_s: u32) {
     let report = lab.reports().unwrap().remove(0);
     let lateness = report.up.lateness.clone().unwrap_or_default();
     let details = format!(
-        "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p50 {} µs, \
+        "{} of {sent} packets came through in {took:.2} s; emulator: {} of CPU per packet, lateness p50 {} µs, \
          p99 {} µs",
         report.up.packets_out,
-        report.cpu_ns.unwrap_or(0) / sent.max(1),
+        cost(report.cpu_ns.unwrap_or(0), sent),
         lateness.p50_ns / 1000,
         lateness.p99_ns / 1000
     );

@@ -1,6 +1,6 @@
 //! The terminal while a command owns it. Only this file changes how this process handles SIGTTOU.
 
-use rustix::process::{Pid, getpgrp};
+use rustix::process::Pid;
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
@@ -16,8 +16,11 @@ impl Terminal {
     /// Saves the terminal's state; `None` where standard input is no terminal, or this process runs in the
     /// background.
     pub fn remember() -> Option<Terminal> {
-        let group = getpgrp();
-        if tcgetpgrp(stdin()).ok()? != group {
+        let group = tcgetpgrp(stdin()).ok()?;
+        // SAFETY: the call takes nothing and always succeeds.
+        let own = unsafe { libc::getpgrp() };
+        // It is 0 where the group is outside of this PID namespace, which rustix does not expect.
+        if group.as_raw_nonzero().get() != own {
             return None;
         }
         Some(Terminal { group, attributes: tcgetattr(stdin()).ok()? })

@@ -85,6 +85,18 @@ fn bad_names_on_the_command_line_are_refused_too() {
 }
 
 #[test]
+fn errors_have_no_escape_sequences() {
+    let place = folder();
+    let file = place.path().join("hidden\u{1b}[8m.toml");
+    std::fs::write(&file, "question = \"\u{1b}[8mhidden\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    for args in [&["plan", file][..], &["plan", "\u{1b}[8mhidden"], &["run", "quick", "--\u{1b}[8mhidden"]] {
+        let stderr = h123(args).expect(2).stderr;
+        assert!(stderr.contains("hidden") && !stderr.contains('\u{1b}'), "{stderr:?}");
+    }
+}
+
+#[test]
 fn an_existing_result_is_not_changed() {
     let folder = folder();
     std::fs::write(folder.path().join("precious"), "data").unwrap();

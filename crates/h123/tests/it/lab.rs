@@ -580,6 +580,27 @@ fn a_full_disk_ends_the_capture_and_not_the_command() {
 /// A topology of hundreds of nodes is a few lines and is built within seconds, and a kill leaves nothing of
 /// it.
 #[test]
+fn a_lab_runs_where_its_process_group_is_unknown() {
+    let _machine = machine();
+    // As `docker exec` starts it: the group's leader is outside of the PID namespace.
+    let mut command = Command::new("unshare");
+    command.args([
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        H123,
+        "lab",
+        "lan",
+        "--",
+        "echo",
+        "ran",
+    ]);
+    let ended = Ended::of(command.stdin(Stdio::null()).output().unwrap()).expect(0);
+    assert_eq!(ended.stdout, "ran\n", "{}", ended.stderr);
+}
+
+#[test]
 fn hundreds_of_nodes_are_built_and_end_with_the_lab() {
     const CLIENTS: usize = 300;
     let _machine = machine();

@@ -11,7 +11,7 @@ use path::{Fate, Frame, LinkDirection, Path, Seeds};
 use rustix::event::{PollFd, PollFlags};
 
 use super::port::{BATCH, Port};
-use super::spin::{Gathering, Lead, Spin};
+use super::spin::{Outlook, Pacing, Pause};
 use crate::capture::{Tap, comment_on};
 use crate::clock::{WallClock, monotonic_ns, thread_cpu_ns, timespec};
 use crate::error::LabError;
@@ -20,9 +20,6 @@ use crate::priority;
 
 /// How many frames are taken from a ring at most before due frames are released.
 const RECEIVE_LIMIT: usize = 256;
-/// While frames arrive, the loop checks the rings at least this often instead of waking up for every frame.
-/// It does not wake up for a frame if it wakes up this soon in any case.
-const BUSY_SLEEP_NS: u64 = 500_000;
 /// How many used buffers are kept for reuse.
 const SPARE_FRAMES: usize = 4096;
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -60,9 +57,7 @@ pub(super) struct Engine {
     /// Readable when a command waits.
     bell: OwnedFd,
     wall_clock: WallClock,
-    spin: Spin,
-    lead: Lead,
-    gathering: Gathering,
+    pacing: Pacing,
     spare: Vec<Vec<u8>>,
     longest_frame_bytes: usize,
     /// The length of a frame that was too long. Nothing is forwarded after it.
@@ -105,9 +100,7 @@ impl Engine {
             commands,
             bell,
             wall_clock: WallClock::new(),
-            spin: Spin::default(),
-            lead: Lead::default(),
-            gathering: Gathering::default(),
+            pacing: Pacing::default(),
             spare: Vec::with_capacity(SPARE_FRAMES),
             longest_frame_bytes: mtu_bytes as usize + ETHERNET_HEADER_BYTES,
             too_long: None,
@@ -270,7 +263,7 @@ impl Engine {
         loop {
             let now_ns = monotonic_ns();
             while line.batch.len() < BATCH
-                && let Some(mut release) = line.path.poll_release(now_ns + self.lead.ns())
+                && let Some(mut release) = line.path.poll_release(now_ns + self.pacing.lead.ns())
             {
                 if side == 1 && !self.nat.receive(release.due_ns, &mut release.packet.0) {
                     line.lost_nat += 1;
@@ -285,8 +278,8 @@ impl Engine {
             let sent = port.send(line.batch.iter().map(|(_, frame)| frame.0.as_slice()));
             let sent_ns = monotonic_ns();
             line.record(sent, sent_ns);
-            self.gathering.handle_released(line.batch.len(), sent_ns);
-            self.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
+            self.pacing.gathering.handle_released(line.batch.len(), sent_ns);
+            self.pacing.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
             if let Some(tap) = &mut self.tap {
                 line.batch[..sent].iter().for_each(|(_, frame)| tap.received(1 - side, sent_ns, &frame.0));
                 while let Some(lost) = line.path.poll_lost() {
@@ -310,29 +303,23 @@ impl Engine {
         let Some(due_ns) = self.lines.iter().filter_map(|line| line.path.next_release_ns()).min() else {
             return self.poll(None, true);
         };
-        let due_ns = due_ns.saturating_sub(self.lead.ns());
-        let gathering_ns = self.gathering.wait_ns();
-        if gathering_ns > 0 {
-            return self.gather(now_ns, due_ns.saturating_add(gathering_ns));
-        }
-        let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns, self.least_delay_ns());
-        if sleep_ns > 0 {
-            // A frame that arrives now is due after the shortest delay at the earliest.
-            let longest_ns = (self.least_delay_ns() / 2).min(BUSY_SLEEP_NS);
-            let is_busy = was_busy && self.gathering.is_frequent();
-            let is_by_time = longest_ns > 0 && (is_busy || sleep_ns <= longest_ns);
-            let slept_ns = if is_by_time { sleep_ns.min(longest_ns) } else { sleep_ns };
-            let is_rung = self.poll(Some(slept_ns), !is_by_time);
-            if slept_ns == sleep_ns {
-                self.spin.handle_wake_up(now_ns + sleep_ns, monotonic_ns());
+        let due_ns = due_ns.saturating_sub(self.pacing.lead.ns());
+        let least_delay_ns = self.least_delay_ns();
+        match self.pacing.plan(Outlook { now_ns, due_ns, least_delay_ns, was_busy }) {
+            Pause::Sleep { ns, wakes_on_frames, is_timed } => {
+                let is_rung = self.poll(Some(ns), wakes_on_frames);
+                if is_timed {
+                    self.pacing.spin.handle_wake_up(now_ns + ns, monotonic_ns());
+                }
+                return is_rung;
             }
-            return is_rung;
-        }
-        if spin_ns > 0 {
-            while monotonic_ns() < due_ns && !self.ports[0].is_readable() && !self.ports[1].is_readable() {
-                std::hint::spin_loop();
+            Pause::Spin => {
+                while monotonic_ns() < due_ns && !self.ports.iter().any(Port::is_readable) {
+                    std::hint::spin_loop();
+                }
+                self.pacing.spin.handle_spin(now_ns, monotonic_ns());
             }
-            self.spin.handle_spin(now_ns, monotonic_ns());
+            Pause::Nothing => {}
         }
         false
     }
@@ -340,17 +327,6 @@ impl Engine {
     /// The shortest delay of a frame that arrives now.
     fn least_delay_ns(&self) -> u64 {
         self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0)
-    }
-
-    /// Sleeps until several frames are due; returns whether a command may wait.
-    fn gather(&self, now_ns: u64, until_ns: u64) -> bool {
-        // Frames that arrive meanwhile wait in the ring with their time of arrival. None is due before the
-        // shortest delay has passed.
-        let quiet_ns = self.least_delay_ns() / 2;
-        let longest_ns = quiet_ns.min(BUSY_SLEEP_NS);
-        let wakes_on_frames = longest_ns == 0;
-        let left_ns = until_ns.saturating_sub(now_ns);
-        self.poll(Some(if wakes_on_frames { left_ns } else { left_ns.min(longest_ns) }), wakes_on_frames)
     }
 
     /// Sleeps for at most this long; returns whether a command waits.

@@ -16,6 +16,67 @@ const FAR_BUDGET_DIVISOR: u64 = 20;
 /// ...and at most this long without a break.
 const BUDGET_LIMIT_NS: u64 = 1_000_000;
 
+/// While frames arrive, the loop checks the rings at least this often instead of waking up for every frame.
+/// It does not wake up for a frame if it wakes up this soon in any case.
+const BUSY_SLEEP_NS: u64 = 500_000;
+
+/// What the loop does until its next look at the rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Sleeps for this long. A command ends the sleep; a frame does if `wakes_on_frames`. A sleep that
+    /// `is_timed` ends when the loop should wake up for the release, so it shows how late timers are.
+    Sleep { ns: u64, wakes_on_frames: bool, is_timed: bool },
+    /// Spins until the release or a frame.
+    Spin,
+    /// A frame is due.
+    Nothing,
+}
+
+/// What is known when the loop has nothing left to release.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outlook {
+    pub now_ns: u64,
+    /// When the next frame is to be sent.
+    pub due_ns: u64,
+    /// A frame that arrives now is due after this time at the earliest.
+    pub least_delay_ns: u64,
+    /// Whether frames arrived during the last loop.
+    pub was_busy: bool,
+}
+
+/// Decides how the loop waits.
+#[derive(Debug, Default)]
+pub(super) struct Pacing {
+    pub spin: Spin,
+    pub lead: Lead,
+    pub gathering: Gathering,
+}
+
+impl Pacing {
+    /// What to do until the next release.
+    pub(super) fn plan(&mut self, outlook: Outlook) -> Pause {
+        let Outlook { now_ns, due_ns, least_delay_ns, was_busy } = outlook;
+        // Frames that arrive meanwhile wait in the ring with their time of arrival. None is due before the
+        // shortest delay has passed.
+        let longest_ns = (least_delay_ns / 2).min(BUSY_SLEEP_NS);
+        let gathering_ns = self.gathering.wait_ns();
+        if gathering_ns > 0 {
+            let left_ns = due_ns.saturating_add(gathering_ns).saturating_sub(now_ns);
+            let wakes_on_frames = longest_ns == 0;
+            let ns = if wakes_on_frames { left_ns } else { left_ns.min(longest_ns) };
+            return Pause::Sleep { ns, wakes_on_frames, is_timed: false };
+        }
+        let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns, least_delay_ns);
+        if sleep_ns > 0 {
+            let is_busy = was_busy && self.gathering.is_frequent();
+            let is_by_time = longest_ns > 0 && (is_busy || sleep_ns <= longest_ns);
+            let ns = if is_by_time { sleep_ns.min(longest_ns) } else { sleep_ns };
+            return Pause::Sleep { ns, wakes_on_frames: !is_by_time, is_timed: ns == sleep_ns };
+        }
+        if spin_ns > 0 { Pause::Spin } else { Pause::Nothing }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Spin {
     /// The usual lateness of timers, with some reserve.
@@ -33,7 +94,7 @@ impl Default for Spin {
 impl Spin {
     /// How long to sleep or, where that is 0, to spin until `due_ns`, on a link that delays packets by at
     /// least `delay_ns`.
-    pub(super) fn plan(&mut self, now_ns: u64, due_ns: u64, delay_ns: u64) -> (u64, u64) {
+    fn plan(&mut self, now_ns: u64, due_ns: u64, delay_ns: u64) -> (u64, u64) {
         let divisor = if delay_ns >= FAR_NS { FAR_BUDGET_DIVISOR } else { BUDGET_DIVISOR };
         let earned_ns = now_ns.saturating_sub(self.refilled_ns) / divisor;
         self.budget_ns = self.budget_ns.saturating_add(earned_ns).min(BUDGET_LIMIT_NS);
@@ -122,12 +183,12 @@ impl Gathering {
     }
 
     /// Whether frames are frequent; for sparse ones a wake-up by time would come in addition.
-    pub(super) const fn is_frequent(&self) -> bool {
+    const fn is_frequent(&self) -> bool {
         self.gap_ns < Self::FREQUENT_GAP_NS
     }
 
     /// How long after the next frame's due time the loop may release it.
-    pub(super) const fn wait_ns(&self) -> u64 {
+    const fn wait_ns(&self) -> u64 {
         if self.gap_ns < Self::GAP_NS { Self::WAIT_NS } else { 0 }
     }
 }
@@ -166,6 +227,96 @@ mod tests {
         assert_eq!(spin.plan(later_ns, later_ns + 1_000, FAR_NS), (1_000, 0), "a far link earns less");
         let later_ns = later_ns + BUDGET_DIVISOR * margin_ns;
         assert_eq!(spin.plan(later_ns, later_ns + 1_000, 0), (0, 1_000));
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_far_release_is_slept_for() {
+        let mut pacing = Pacing::default();
+        let now_ns = 1_000 * MS;
+        let mut plan = |left_ns, least_delay_ns, was_busy| {
+            pacing.plan(Outlook { now_ns, due_ns: now_ns + left_ns, least_delay_ns, was_busy })
+        };
+        let timed = |left_ns: u64, wakes_on_frames| Pause::Sleep {
+            ns: left_ns - LONGEST_SPIN_NS / 2,
+            wakes_on_frames,
+            is_timed: true,
+        };
+        assert_eq!(plan(40 * MS, 50 * MS, true), timed(40 * MS, true));
+        assert_eq!(plan(MS, 0, false), timed(MS, true), "a frame without delay is due at once");
+        // The sleep ends before a frame that arrives now is due, so the frame need not end it.
+        assert_eq!(plan(MS / 2, 5 * MS, false), timed(MS / 2, false));
+        assert_eq!(plan(MS / 2, MS / 2, false), timed(MS / 2, true), "a frame could be due earlier");
+        for left_ns in (LONGEST_SPIN_NS + 1..100 * MS).step_by(9_973) {
+            assert!(matches!(plan(left_ns, 0, true), Pause::Sleep { .. }), "{left_ns} ns");
+        }
+        assert_eq!(plan(1_000, 5 * MS, false), Pause::Spin);
+        assert_eq!(plan(0, 5 * MS, false), Pause::Nothing);
+    }
+
+    #[test]
+    fn frequent_frames_do_not_end_a_sleep() {
+        let mut pacing = Pacing::default();
+        (1..1000).for_each(|number| pacing.gathering.handle_released(1, number * 80_000));
+        let now_ns = 1_000 * MS;
+        let mut plan = |least_delay_ns| {
+            pacing.plan(Outlook { now_ns, due_ns: now_ns + 10 * MS, least_delay_ns, was_busy: true })
+        };
+        let by_time = |ns| Pause::Sleep { ns, wakes_on_frames: false, is_timed: false };
+        assert_eq!(plan(15 * MS), by_time(BUSY_SLEEP_NS));
+        assert_eq!(plan(200_000), by_time(100_000), "the loop looks before a frame can be due");
+    }
+
+    #[test]
+    fn many_frames_are_waited_for() {
+        let mut pacing = Pacing::default();
+        (1..1000).for_each(|number| pacing.gathering.handle_released(1, number * 8_000));
+        let now_ns = 1_000 * MS;
+        let mut plan = |least_delay_ns| {
+            pacing.plan(Outlook { now_ns, due_ns: now_ns + 1_000, least_delay_ns, was_busy: true })
+        };
+        let ns = 1_000 + Gathering::WAIT_NS;
+        assert_eq!(plan(15 * MS), Pause::Sleep { ns, wakes_on_frames: false, is_timed: false });
+        assert_eq!(plan(0), Pause::Sleep { ns, wakes_on_frames: true, is_timed: false });
+    }
+
+    /// The CPU time that `seconds` of full frames at 100 Mbit/s cost by spinning, where some timers are late.
+    fn spun_ns(seconds: u64, least_delay_ns: u64) -> u64 {
+        let gap_ns = 121_120;
+        let mut pacing = Pacing::default();
+        let (mut now_ns, mut spun_ns, mut sleeps) = (0, 0, 0);
+        for due_ns in (1..=seconds * 1_000 * MS / gap_ns).map(|number| number * gap_ns) {
+            while now_ns < due_ns {
+                match pacing.plan(Outlook { now_ns, due_ns, least_delay_ns, was_busy: false }) {
+                    Pause::Sleep { ns, is_timed, .. } => {
+                        sleeps += 1;
+                        let late_ns = if sleeps % 4 == 0 { 55_000 } else { 5_000 };
+                        if is_timed {
+                            pacing.spin.handle_wake_up(now_ns + ns, now_ns + ns + late_ns);
+                        }
+                        now_ns += ns + late_ns;
+                    }
+                    Pause::Spin => {
+                        spun_ns += due_ns - now_ns;
+                        pacing.spin.handle_spin(now_ns, due_ns);
+                        now_ns = due_ns;
+                    }
+                    Pause::Nothing => break,
+                }
+            }
+            pacing.gathering.handle_released(1, now_ns);
+        }
+        spun_ns
+    }
+
+    #[test]
+    fn a_steady_flow_spins_for_its_share_of_a_cpu() {
+        let share = |spun_ns: u64| spun_ns * 1000 / (10_000 * MS + BUDGET_DIVISOR * BUDGET_LIMIT_NS);
+        let (far, near) = (share(spun_ns(10, 15 * MS)), share(spun_ns(10, MS)));
+        assert!((1..=50).contains(&far), "{far} per mille");
+        assert!((1..=200).contains(&near), "{near} per mille");
+        assert!(far < near, "{far} and {near} per mille");
     }
 
     #[test]

@@ -42,6 +42,16 @@ pub(crate) struct Control<'l> {
     has_ended: AtomicBool,
 }
 
+/// See [`Control::end_when_dropped`].
+pub(crate) struct Ending<'c, 'l>(&'c Control<'l>);
+
+impl Drop for Ending<'_, '_> {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::Release);
+        let _: Result<_, _> = UnixStream::connect(&self.0.path);
+    }
+}
+
 impl<'l> Control<'l> {
     /// Listens in the lab's folder.
     ///
@@ -54,7 +64,7 @@ impl<'l> Control<'l> {
         Ok(Control { lab, listener, path, has_ended: AtomicBool::new(false) })
     }
 
-    /// Answers until [`Control::end`].
+    /// Answers until [`Control::end_when_dropped`] ends.
     pub(crate) fn serve(&self) {
         for stream in self.listener.incoming() {
             if self.has_ended.load(Ordering::Acquire) {
@@ -65,10 +75,10 @@ impl<'l> Control<'l> {
         }
     }
 
-    /// Lets [`Control::serve`] return.
-    pub(crate) fn end(&self) {
-        self.has_ended.store(true, Ordering::Release);
-        let _: Result<_, _> = UnixStream::connect(&self.path);
+    /// Lets [`Control::serve`] return when the result is dropped, also after a panic: otherwise the lab would
+    /// wait for it forever.
+    pub(crate) fn end_when_dropped(&self) -> Ending<'_, 'l> {
+        Ending(self)
     }
 
     fn answer(&self, stream: &UnixStream) -> Result<()> {

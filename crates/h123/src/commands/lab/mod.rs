@@ -366,9 +366,8 @@ fn run_inside(
     let control = Control::new(&lab, registration.folder())?;
     let exit = std::thread::scope(|scope| {
         scope.spawn(|| control.serve());
-        let exit = node_of(&lab, node).and_then(|node| command::run(node, command));
-        control.end();
-        exit
+        let _ending = control.end_when_dropped();
+        node_of(&lab, node).and_then(|node| command::run(node, command))
     })?;
     note_ended(&also, &others, args.quiet)?;
     drop(others);
