@@ -3,6 +3,7 @@
 pub mod access_log;
 pub mod clients;
 pub mod error;
+pub mod hds;
 pub mod isobmff;
 pub mod line_pattern;
 pub mod response;
