@@ -2,11 +2,17 @@
 
 pub mod access_log;
 pub mod clients;
+pub mod dash;
 pub mod error;
 pub mod hds;
+pub mod hls;
 pub mod isobmff;
 pub mod line_pattern;
+pub mod package;
 pub mod response;
+pub mod template;
+mod time;
+mod xml;
 
 use model::formats::{EXPECTED_TIME, nanoseconds, shown};
 use model::units::NANOS_PER_S;

@@ -5,6 +5,7 @@
 
 pub mod bootstrap;
 pub mod f4f;
+pub mod f4m;
 mod runs;
 
 /// The last part of a fragment's path, which follows the media's: `Seg1-Frag7`.
