@@ -320,6 +320,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         pins: Pins::default(),
         server_time: false,
         warm: None,
+        page_cache: None,
         dns_rtt_ns: None,
         accepted: Vec::new(),
         figures: None,

@@ -51,6 +51,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     if let Some(warm) = plan.warm {
         entry(out, "warm", &format!("a separate client uses the server before every run: {warm}"))?;
     }
+    if let Some(state) = plan.page_cache {
+        entry(out, "page cache", state.describe())?;
+    }
     if let Some(rtt_ns) = plan.dns_rtt_ns {
         let rtt = format_ns(rtt_ns);
         entry(out, "names", &format!("every run asks a name server, {rtt} away, for the server's address"))?;

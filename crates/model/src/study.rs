@@ -11,6 +11,7 @@ use crate::cores::CoreChoice;
 use crate::error::{DataFile, InputError, Source};
 use crate::media::Media;
 use crate::monitor::MonitorRate;
+use crate::page_cache::PageCache;
 use crate::plan::{NamedWorkload, Plan};
 use crate::reader::Placed;
 use crate::statistic::Statistic;
@@ -92,6 +93,7 @@ pub struct Study {
     hold: hold::Hold,
     server_time: bool,
     warm: Option<ServerWarmUp>,
+    page_cache: Option<Placed<PageCache>>,
     dns: Option<Placed<u64>>,
     claims: Vec<claims::ClaimEntry>,
     /// Classes of requests.

@@ -98,6 +98,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
         warm: study.warm,
+        page_cache: study.page_cache.as_ref().map(|state| state.value),
         dns_rtt_ns,
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,

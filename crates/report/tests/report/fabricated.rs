@@ -247,6 +247,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         monitor: model::MonitorRate::default(),
         server_time: false,
         warm: None,
+        page_cache: None,
         dns_rtt_ns: None,
         accepted: Vec::new(),
         figures: None,
