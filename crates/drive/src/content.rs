@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use model::Page;
 use model::media::{Media, MediaSource};
+use workload::hds_media::HdsPackage;
+
+use crate::library::link_titles;
 
 /// Writes every resource of the pages below `folder`, once per study, for servers that serve files.
 ///
@@ -53,11 +56,44 @@ pub fn write_segments(folder: &Path, segments: &BTreeMap<String, u64>) -> Result
 /// A file cannot be written.
 pub fn write_media(folder: &Path, media: &Media) -> Result<()> {
     match &media.source {
-        MediaSource::Modelled(_) => write_modelled(folder, media),
+        MediaSource::Modelled(_) => match HdsPackage::new(media) {
+            Some(package) => write_hds(&folder.join(media.folder().trim_matches('/')), media, &package)?,
+            None => write_modelled(folder, media)?,
+        },
         MediaSource::Folder(of) => {
-            crate::media::link_folder(Path::new(&of.folder), &folder.join(media.folder().trim_matches('/')))
+            let to = folder.join(media.folder().trim_matches('/'));
+            crate::media::link_folder(Path::new(&of.folder), &to)?;
         }
     }
+    match media.titles {
+        0 => Ok(()),
+        titles => link_titles(&folder.join(media.folder().trim_matches('/')), titles),
+    }
+}
+
+/// Writes each fragment as a file, the archives that contain the same fragments, and their indexes.
+fn write_hds(folder: &Path, media: &Media, package: &HdsPackage) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let write = |name: &str, bytes: Vec<u8>| {
+        let path = folder.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    };
+    write("manifest.f4m", package.manifest(media).into_bytes())?;
+    write("index.bootstrap", package.bootstrap_bytes())?;
+    for (segment, fragments) in &package.segments {
+        write(&format!("Seg{segment}.f4x"), package.index_bytes(*segment))?;
+        let path = folder.join(format!("Seg{segment}.f4f"));
+        let context = || format!("cannot write {}", path.display());
+        let mut archive = File::create(&path).with_context(context)?;
+        for fragment in fragments {
+            let name = fragment.path.rsplit('/').next().unwrap_or_default();
+            let mut file = File::create(folder.join(name)).with_context(context)?;
+            for part in fragment.parts() {
+                file.write_all(&part).and_then(|()| archive.write_all(&part)).with_context(context)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_modelled(folder: &Path, media: &Media) -> Result<()> {
@@ -96,6 +132,10 @@ pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
         {
             fs::copy(from, to).map(drop).with_context(context)
         }
+        // A study that is continued writes its content again.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            fs::remove_file(to).and_then(|()| fs::hard_link(from, to)).with_context(context)
+        }
         linked => linked.with_context(context),
     }
 }
@@ -128,6 +168,30 @@ mod tests {
             assert_eq!(fs::metadata(folder.join(&path[1..])).unwrap().len(), *bytes);
         }
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_library_of_hds_is_written_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "title = 'x'\nsegment = '4s'\nlength = '20s'\ntitles = 3\nhds = { fragments = 4, gaps = [3] }\n\
+                    [video]\nladder = ['80kbit/s']\n";
+        let media = Media::parse("film", model::error::Source { file: "x.toml", text }).unwrap();
+        // As when a study is continued.
+        for _ in 0..2 {
+            write_media(folder.path(), &media).unwrap();
+        }
+        for title in ["", "1/", "3/"] {
+            let read =
+                |name: &str| fs::read(folder.path().join(format!("media/film/{title}{name}"))).unwrap();
+            let fragments = ["Seg1-Frag1", "Seg1-Frag2", "Seg1-Frag4"].map(read).concat();
+            assert!(read("Seg1.f4f") == fragments, "the archive is its fragments");
+            assert!(read("Seg2.f4f") == [read("Seg2-Frag5"), read("Seg2-Frag6")].concat());
+            assert!(!read("Seg1.f4x").is_empty() && !read("index.bootstrap").is_empty());
+        }
+        assert!(
+            !folder.path().join("media/film/Seg1-Frag3").exists()
+                && !folder.path().join("media/film/4").exists()
+        );
     }
 
     #[test]

@@ -57,10 +57,7 @@ fn each_file(
         let metadata = path.symlink_metadata().with_context(context)?;
         if metadata.is_dir() {
             each_file(&path, seen, then)?;
-        } else if metadata.is_file()
-            && metadata.len() > 0
-            && seen.insert((metadata.dev(), metadata.ino()))
-        {
+        } else if metadata.is_file() && metadata.len() > 0 && seen.insert((metadata.dev(), metadata.ino())) {
             let file = File::open(&path).with_context(context)?;
             then(&file, metadata.len()).with_context(context)?;
         }

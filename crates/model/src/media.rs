@@ -3,16 +3,19 @@
 //! DASH calls a track an adaptation set (ISO/IEC 23009-1), HLS a rendition group or the variant streams (RFC
 //! 8216). All readers of manifests produce these types, and everything that plays or serves media uses them.
 
+mod hds;
 mod modelled;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::named;
 use crate::number::float;
-use crate::units::{counted, format_bytes, format_rate};
+use crate::units::{counted, format_bytes, format_ns, format_rate};
 
+pub use hds::HdsModel;
 pub use modelled::{MediaModel, RepresentationModel, SceneModel, TrackModel, segment_bytes};
 
 /// Media under the name by which a study refers to it.
@@ -24,6 +27,18 @@ pub struct Media {
     pub presentation: Presentation,
     /// Where its bytes come from.
     pub source: MediaSource,
+    /// A library: copies with the same bytes at `/media/NAME/1/` to `/media/NAME/TITLES/`; 0 without.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub titles: u32,
+    /// Of a live stream, which repeats the presentation: how long segments stay available, in nanoseconds;
+    /// `None` on demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_window_ns: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(titles: &u32) -> bool {
+    *titles == 0
 }
 
 /// Where the bytes of media come from.
@@ -137,7 +152,42 @@ impl Media {
     /// Media of a model.
     pub fn modelled(name: &str, model: MediaModel) -> Media {
         let presentation = model.presentation(name);
-        Media { name: name.to_owned(), presentation, source: MediaSource::Modelled(model) }
+        let source = MediaSource::Modelled(model);
+        Media { name: name.to_owned(), presentation, source, titles: 0, live_window_ns: None }
+    }
+
+    /// How its fragments are numbered for HDS, if they are.
+    pub fn hds(&self) -> Option<&HdsModel> {
+        match &self.source {
+            MediaSource::Modelled(model) => model.hds.as_ref(),
+            MediaSource::Folder(_) => None,
+        }
+    }
+
+    /// A path of its folder or of one of its titles as that of its folder; `None` for other paths.
+    pub fn without_title<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
+        let file = path.strip_prefix("/media/")?.strip_prefix(self.name.as_str())?.strip_prefix('/')?;
+        let title = file.split_once('/').filter(|(title, _)| {
+            let is_written_so = title.bytes().all(|byte| byte.is_ascii_digit()) && !title.starts_with('0');
+            is_written_so && title.parse().is_ok_and(|title: u32| (1..=self.titles).contains(&title))
+        });
+        Some(match title {
+            Some((_, file)) => Cow::Owned(format!("{}{file}", self.folder())),
+            None => Cow::Borrowed(path),
+        })
+    }
+
+    /// The paths of all segments; with [random parts](crate::url_pattern) that stand for the titles of a
+    /// library.
+    pub fn segment_paths(&self) -> Vec<String> {
+        let folder = self.folder();
+        let segments = self.presentation.tracks.iter().flat_map(|track| &track.representations);
+        let paths = segments.flat_map(|of| &of.segments).map(|segment| segment.url.as_str());
+        let of_library = |path: &str| match path.strip_prefix(folder.as_str()) {
+            Some(file) if self.titles > 0 => format!("{folder}{{random:1-{}}}/{file}", self.titles),
+            _ => path.to_owned(),
+        };
+        paths.map(of_library).collect()
     }
 
     /// The folder of its files in URLs, such as `/media/film/`.
@@ -155,6 +205,9 @@ impl Media {
         match &self.source {
             MediaSource::Modelled(_) => {
                 let folder = self.folder();
+                if self.hds().is_some() {
+                    return ["manifest.f4m", "index.bootstrap"].map(|file| format!("{folder}{file}")).into();
+                }
                 let of_all = ["manifest.mpd", "main.m3u8"].map(|file| format!("{folder}{file}"));
                 let representations =
                     self.presentation.tracks.iter().flat_map(|track| &track.representations);
@@ -177,7 +230,16 @@ impl Media {
     /// What it is, in one line.
     pub fn describe(&self) -> String {
         match &self.source {
-            MediaSource::Modelled(model) => format!("modelled: {}", model.describe()),
+            MediaSource::Modelled(model) => {
+                let titles = match self.titles {
+                    0 => String::new(),
+                    titles => format!("; a library of {}", counted(titles.into(), "title")),
+                };
+                let live = self
+                    .live_window_ns
+                    .map_or(String::new(), |ns| format!("; live with a window of {}", format_ns(ns)));
+                format!("modelled: {}{titles}{live}", model.describe())
+            }
             MediaSource::Folder(of) => {
                 let tracks = self.presentation.tracks.iter().map(Track::describe);
                 let bytes = of.files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));

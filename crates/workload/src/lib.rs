@@ -30,6 +30,7 @@ mod closed;
 pub mod content;
 pub mod formats;
 pub mod fuzz_targets;
+pub mod hds_media;
 pub mod links;
 pub mod media;
 mod open;

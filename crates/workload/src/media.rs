@@ -48,7 +48,13 @@ pub enum Naming {
 
 /// The manifests of modelled media, by the paths of [`Media::manifests`]; none of media that has files.
 pub fn manifests(media: &Media) -> Vec<Manifest> {
-    let MediaSource::Modelled(_) = &media.source else { return Vec::new() };
+    let package = modelled_package(media).filter(|_| media.hds().is_none());
+    package.map_or_else(Vec::new, |package| manifests_of(&media.folder(), &package, Naming::Mp4))
+}
+
+/// Modelled media as a package; `None` for media that has files.
+pub fn modelled_package(media: &Media) -> Option<Package> {
+    let MediaSource::Modelled(_) = &media.source else { return None };
     let encoding = |track: &Track, _: &Representation| match track.kind {
         TrackKind::Video => Encoding { codecs: "avc1.640028".to_owned(), ..Encoding::default() },
         TrackKind::Audio => {
@@ -56,8 +62,7 @@ pub fn manifests(media: &Media) -> Vec<Manifest> {
             Encoding { codecs: "mp4a.40.2".to_owned(), picture: None, sampling_rate_hz }
         }
     };
-    let package = package(&media.presentation, Naming::Mp4, encoding);
-    package.map_or_else(Vec::new, |package| manifests_of(&media.folder(), &package, Naming::Mp4))
+    package(&media.presentation, Naming::Mp4, encoding)
 }
 
 /// The manifests of a package whose URLs are relative to a folder: an MPD if segments are of MP4, a

@@ -65,7 +65,7 @@ pub fn read_folder(name: &str, folder: &Path, manifest: Option<&str>) -> Result<
     }
     let folder = std::path::absolute(folder).context("no current folder")?.display().to_string();
     let source = MediaSource::Folder(MediaFolder { folder, manifest: manifest.to_owned(), files: all });
-    Ok(Media { name: name.to_owned(), presentation, source })
+    Ok(Media { name: name.to_owned(), presentation, source, titles: 0, live_window_ns: None })
 }
 
 /// Fills in the length of a segment.

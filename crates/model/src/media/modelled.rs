@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Presentation, Representation, Segment, Track, TrackKind};
+use super::{HdsModel, Presentation, Representation, Segment, Track, TrackKind};
 use crate::number::{float, nearest};
 use crate::shuffle::SplitMix64;
 use crate::units::{NANOS_PER_S, counted, format_bytes, format_ns, format_rate, three_digits};
@@ -23,6 +23,9 @@ pub struct MediaModel {
     pub seed: u64,
     /// The tracks, at least one.
     pub tracks: Vec<TrackModel>,
+    /// How its segments are packaged for HDS; `None` for DASH and HLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hds: Option<HdsModel>,
 }
 
 /// A track of modelled media.
@@ -74,6 +77,15 @@ impl MediaModel {
         self.length_ns.div_ceil(self.segment_ns.max(1))
     }
 
+    /// The names of the segments of a representation in its folder.
+    fn files(&self) -> Vec<String> {
+        let count = usize::try_from(self.segments()).unwrap_or(usize::MAX);
+        match &self.hds {
+            Some(hds) => hds.numbers().take(count).map(|number| hds.file(number)).collect(),
+            None => (1..=self.segments()).map(|number| format!("{number}.m4s")).collect(),
+        }
+    }
+
     /// The presentation, with paths below `/media/NAME/`: always the same for the same model.
     pub fn presentation(&self, name: &str) -> Presentation {
         Presentation { tracks: self.tracks.iter().map(|track| self.track(name, track)).collect() }
@@ -82,10 +94,15 @@ impl MediaModel {
     fn track(&self, name: &str, track: &TrackModel) -> Track {
         let durations_ns = self.durations_ns();
         let factors = self.factors(track, durations_ns.len());
+        let files = self.files();
         let representation = |of: &RepresentationModel| {
             let label = format!("{}-{}", track.kind, rate_label(of.bits_per_s));
-            let segment = |file: String, bytes: u64| Segment {
-                url: format!("/media/{name}/{label}/{file}"),
+            let folder = match self.hds {
+                Some(_) => format!("/media/{name}"),
+                None => format!("/media/{name}/{label}"),
+            };
+            let segment = |file: &str, bytes: u64| Segment {
+                url: format!("{folder}/{file}"),
                 range: None,
                 bytes: Some(bytes),
             };
@@ -96,11 +113,8 @@ impl MediaModel {
             Representation {
                 name: label.clone(),
                 bits_per_s: of.bits_per_s,
-                initialization: Some(segment("init.mp4".to_owned(), INITIALIZATION_BYTES)),
-                segments: lengths
-                    .zip(1_u64..)
-                    .map(|(bytes, number)| segment(format!("{number}.m4s"), bytes))
-                    .collect(),
+                initialization: self.hds.is_none().then(|| segment("init.mp4", INITIALIZATION_BYTES)),
+                segments: lengths.zip(&files).map(|(bytes, file)| segment(file, bytes)).collect(),
             }
         };
         let representations = track.representations.iter().map(representation).collect();
@@ -142,8 +156,9 @@ impl MediaModel {
             format_ns(self.segment_ns.min(self.length_ns))
         );
         let tracks = self.tracks.iter().map(TrackModel::describe);
+        let hds = self.hds.iter().map(HdsModel::describe);
         let parts: Vec<String> =
-            std::iter::once(length).chain(tracks).chain([format!("seed {}", self.seed)]).collect();
+            std::iter::once(length).chain(hds).chain(tracks).chain([format!("seed {}", self.seed)]).collect();
         parts.join("; ")
     }
 }
@@ -228,6 +243,7 @@ mod tests {
                     scenes: None,
                 },
             ],
+            hds: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Plan};
-use crate::media::{Media, MediaSource};
+use crate::media::{HdsModel, Media, MediaSource};
 use crate::origin_path::OriginPath;
 use crate::player::Player;
 use crate::tunable::Contents;
@@ -15,7 +15,9 @@ use crate::workload::bytes_of_path;
 const MOST_FILE_BYTES: u64 = 64_000_000;
 /// A study has at most this many files for its loops: they are written before the first run.
 const MOST_FILES: u64 = 20_000;
-/// The same, in bytes.
+/// The titles of libraries have at most this many files: each is a hard link.
+const MOST_LINKS: u64 = 500_000;
+/// The same as [`MOST_FILES`], in bytes.
 const MOST_BYTES: u64 = 4_000_000_000;
 
 impl Plan {
@@ -62,6 +64,7 @@ impl Plan {
         let of_media = of_media.chain(of_folders.flatten());
         let known: BTreeSet<&str> =
             of_pages.chain(of_media).chain(manifests.iter().map(String::as_str)).collect();
+        let known = KnownPaths { known, media: &self.media };
         let mut has_files = false;
         for (server, workload) in &pairs {
             let named = &self.workloads[*workload];
@@ -79,6 +82,19 @@ impl Plan {
 
     fn check_size(&self) -> Result<(), String> {
         let files = self.segments();
+        if let Some(live) = self.media.iter().find(|media| media.live_window_ns.is_some()) {
+            return Err(format!(
+                "servers of files cannot serve the live media `{}`; use the server `origin`",
+                live.name
+            ));
+        }
+        let links = |media: &Media| media.presentation.files().len() as u64 * u64::from(media.titles);
+        let links = self.media.iter().map(links).fold(0, u64::saturating_add);
+        if links > MOST_LINKS {
+            return Err(format!(
+                "the titles of the study's media have {links} files; use fewer titles or segments, at most {MOST_LINKS}"
+            ));
+        }
         let modelled = self.media.iter().filter(|media| matches!(media.source, MediaSource::Modelled(_)));
         let of_media = modelled.flat_map(|media| media.presentation.files().into_values());
         let (count, bytes) = files
@@ -98,10 +114,51 @@ impl Plan {
     }
 }
 
+/// The paths of the study's pages and media.
+struct KnownPaths<'a> {
+    known: BTreeSet<&'a str>,
+    media: &'a [Media],
+}
+
+impl KnownPaths<'_> {
+    /// Whether servers have this path.
+    fn contains(&self, path: &str) -> bool {
+        self.known.contains(path) || self.media.iter().any(|media| self.is_of(media, path))
+    }
+
+    /// Whether it is a path of media, of one of its titles, or has the form of a fragment of HDS. A fragment may
+    /// be missing: the server's answer to that is part of a study's question.
+    fn is_of(&self, media: &Media, path: &str) -> bool {
+        let Some(own) = media.without_title(path) else { return false };
+        let file = own.strip_prefix(media.folder().as_str());
+        self.known.contains(own.as_ref())
+            || media.hds().is_some() && file.is_some_and(HdsModel::is_fragment)
+            || media.live_window_ns.is_some() && file.is_some_and(|file| is_live_segment(media, file))
+    }
+
+    /// Whether a path with random parts, which may stand for too many paths to list, stands for paths of media.
+    fn are_of_media(&self, path: &str) -> bool {
+        let Ok(Some(pattern)) = Pattern::parse(without_query(path)) else { return false };
+        let ends = [pattern.least(), pattern.most()];
+        self.media.iter().any(|media| ends.iter().all(|path| self.is_of(media, path)))
+    }
+}
+
+/// Whether a file is a segment of a live stream, whose numbers have no end.
+fn is_live_segment(media: &Media, file: &str) -> bool {
+    let Some((folder, segment)) = file.rsplit_once('/') else { return false };
+    let is_number = segment.strip_suffix(".m4s").is_some_and(|number| number.parse::<u64>().is_ok());
+    let mut tracks = media.presentation.tracks.iter().flat_map(|track| &track.representations);
+    is_number && tracks.any(|of| of.name == folder)
+}
+
 /// Checks one path of a loop, whose problem ends a sentence that the server's name begins.
-fn check_path(path: &str, method: &str, contents: Contents, known: &BTreeSet<&str>) -> Result<(), String> {
+fn check_path(path: &str, method: &str, contents: Contents, known: &KnownPaths<'_>) -> Result<(), String> {
     let is_read = ["GET", "HEAD"].contains(&method);
     let is_file = |path: &str| known.contains(without_query(path));
+    if is_read && known.are_of_media(path) {
+        return Ok(());
+    }
     match contents {
         Contents::Unknown => Ok(()),
         Contents::Files => {

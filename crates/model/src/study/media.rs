@@ -5,7 +5,7 @@ use super::factors::check_name;
 use crate::error::{InputError, Source};
 use crate::keys;
 use crate::media::{
-    Media, MediaModel, RepresentationModel, SceneModel, TrackKind, TrackModel, segment_bytes,
+    HdsModel, Media, MediaModel, RepresentationModel, SceneModel, TrackKind, TrackModel, segment_bytes,
 };
 use crate::number::float;
 use crate::reader::{Key, Placed, Table, read_file};
@@ -20,6 +20,12 @@ pub(super) const KEYS: &[Key] = keys! {
     "length", "duration", "required without `folder`", r#""34min""#,
         "How long it plays; the last segment has the rest. At most 10 000 segments.";
     "seed", "whole number", "`1`", "42", "The seed of the sizes, 0 to 9 223 372 036 854 775 807.";
+    "titles", "whole number", "none", "7000",
+        "A library: copies of the media at `/media/NAME/1/` and so on, 1 to 50 000; [below](#libraries).";
+    "live", "duration", "none: on demand", r#""60s""#,
+        "A live stream that repeats the media: how long segments stay available, at least three segments. Requires the server `origin`.";
+    "hds", "table `[media.NAME.hds]`", "none: DASH and HLS", r#"{ fragments = 5, gaps = [3] }"#,
+        "Package the media for HTTP Dynamic Streaming. Requires one video representation and no audio.";
     "video", "table `[media.NAME.video]`", "required without `audio` and `folder`", "", "The video track.";
     "audio", "table `[media.NAME.audio]`", "required without `video` and `folder`", "", "The audio track.";
 };
@@ -37,6 +43,11 @@ pub(super) const TRACK_KEYS: &[Key] = keys! {
         "The spread of the scenes: 84 % of them have a median of at most 1 + `scene_spread` times that of the representation.";
 };
 
+pub(super) const HDS_KEYS: &[Key] = keys! {
+    "fragments", "whole number", "`5`", "5", "The fragment numbers in a segment, which is one archive; 1 to 10 000.";
+    "gaps", "list of whole numbers", "none", "[3, 7]", "The fragment numbers that do not exist, ascending.";
+};
+
 /// The only keys of a media file that a study does not have.
 const FILE_KEYS: &[Key] = keys! {
     "title", "text", "required", r#""A film at three bit rates""#, "One line that describes the media.";
@@ -46,6 +57,12 @@ const FILE_KEYS: &[Key] = keys! {
 const MOST_SEGMENTS: u64 = 10_000;
 /// Servers that serve files have every segment as a file.
 const MOST_SEGMENT_BYTES: u64 = 64_000_000;
+/// The boxes before the media of a fragment fit into this.
+const LEAST_FRAGMENT_BYTES: u64 = 1_000;
+const MOST_FRAGMENTS: u32 = 10_000;
+const MOST_NUMBER: u32 = 1_000_000;
+/// A file has as many hard links; ext4 permits 65 000.
+const MOST_TITLES: u32 = 50_000;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 
 /// `[media.NAME]`.
@@ -58,7 +75,7 @@ pub(super) struct MediaEntry {
 /// What the keys describe.
 #[derive(Clone, Debug)]
 enum MediaKeys {
-    Modelled(MediaModel),
+    Modelled(Box<Media>),
     Folder { folder: Placed<String>, manifest: Option<String> },
 }
 
@@ -69,7 +86,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Vec<MediaEntry>, InputError> {
         let table = table.with_keys(KEYS)?;
         let what = match read_folder(&table)? {
             Some(folder) => folder,
-            None => MediaKeys::Modelled(read_model(&table)?),
+            None => MediaKeys::Modelled(Box::new(read_media(&name.value, &table)?)),
         };
         Ok(MediaEntry { name, what })
     };
@@ -83,6 +100,34 @@ fn check_media_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("`{name}` is not the name of media; use letters, digits, `-` and `_`"))
+}
+
+/// The media of a table's or file's keys.
+fn read_media(name: &str, table: &Table<'_>) -> Result<Media, InputError> {
+    let model = read_model(table)?;
+    let live = table.duration_above_zero("live")?;
+    if let Some(live) = &live {
+        let least_ns = model.segment_ns.saturating_mul(3);
+        if live.value < least_ns {
+            let problem = format!(
+                "`live` is shorter than three segments; write at least {}",
+                units::format_ns(least_ns)
+            );
+            return Err(live.error(problem));
+        }
+        if model.hds.is_some() {
+            return Err(live.error("`live` excludes `hds`; remove one of them"));
+        }
+    }
+    let titles = table.integer("titles", 1..=MOST_TITLES)?;
+    if let (Some(live), Some(_)) = (&live, &titles) {
+        return Err(live.error("`live` excludes `titles`; remove one of them"));
+    }
+    Ok(Media {
+        titles: titles.map_or(0, |titles| titles.value),
+        live_window_ns: live.map(|live| live.value),
+        ..Media::modelled(name, model)
+    })
 }
 
 fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
@@ -113,6 +158,7 @@ fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
         length_ns: length.value,
         seed: table.integer("seed", 0..=MOST_SEED)?.map_or(1, |seed| seed.value),
         tracks: Vec::new(),
+        hds: table.table("hds")?.map(|hds| read_hds(&hds.with_keys(HDS_KEYS)?)).transpose()?,
     };
     if model.segments() > MOST_SEGMENTS {
         let problem = format!(
@@ -129,7 +175,43 @@ fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
     if model.tracks.is_empty() {
         return Err(table.error(format!("{} has no tracks; add `video` or `audio`", table.title())));
     }
+    if model.hds.is_some() {
+        check_hds(table, &model)?;
+    }
     Ok(model)
+}
+
+fn read_hds(table: &Table<'_>) -> Result<HdsModel, InputError> {
+    let mut gaps: Vec<u32> = Vec::new();
+    for gap in table.integers("gaps", &(1..=MOST_NUMBER))? {
+        if gaps.last().is_some_and(|last| *last >= gap.value) {
+            let problem = format!("`gaps`: {} is not above the number before it", gap.value);
+            return Err(gap.error(problem));
+        }
+        gaps.push(gap.value);
+    }
+    let fragments_per_segment = table.integer("fragments", 1..=MOST_FRAGMENTS)?.map_or(5, |each| each.value);
+    Ok(HdsModel { fragments_per_segment, gaps })
+}
+
+/// An archive has one representation, and every fragment begins with boxes that describe it.
+fn check_hds(table: &Table<'_>, model: &MediaModel) -> Result<(), InputError> {
+    let hds = table.required("hds", Table::table)?;
+    match model.tracks.as_slice() {
+        [TrackModel { kind: TrackKind::Video, representations, .. }] if representations.len() == 1 => {}
+        _ => return Err(hds.error("`hds` requires `video` with one rate, and no `audio`".to_owned())),
+    }
+    let media = Media::modelled("", model.clone());
+    let least = media.presentation.segments().filter_map(|segment| segment.bytes).min().unwrap_or(0);
+    if least < LEAST_FRAGMENT_BYTES {
+        let problem = format!(
+            "a fragment has {}; with `hds`, write lengths of at least {}",
+            format_bytes(float(least)),
+            format_bytes(float(LEAST_FRAGMENT_BYTES))
+        );
+        return Err(hds.error(problem));
+    }
+    Ok(())
 }
 
 fn read_track(kind: TrackKind, table: &Table<'_>, segment_ns: u64) -> Result<TrackModel, InputError> {
@@ -206,7 +288,7 @@ impl Media {
         read_file(source, "the media", keys, |root| {
             root.required("title", Table::text)?;
             check_media_name(name).map_err(|problem| root.error(problem))?;
-            Ok(Media::modelled(name, read_model(root)?))
+            read_media(name, root)
         })
     }
 }
@@ -222,7 +304,7 @@ impl MediaSet {
     /// A folder or its manifest cannot be read.
     pub(super) fn of(entries: &[MediaEntry], library: &impl Library) -> Result<MediaSet, InputError> {
         let of = |entry: &MediaEntry| match &entry.what {
-            MediaKeys::Modelled(model) => Ok(Media::modelled(&entry.name.value, model.clone())),
+            MediaKeys::Modelled(media) => Ok(Media::clone(media)),
             MediaKeys::Folder { folder, manifest } => {
                 let media = library.media_folder(&entry.name.value, &folder.value, manifest.as_deref());
                 media.map_err(|problem| folder.error(format!("`folder`: {problem}")))
@@ -328,6 +410,89 @@ mod tests {
         for path in ["/media/clip/audio-96k/31.m4s", "/media/other/audio-96k/1.m4s", "/media/clip"] {
             let fault = with(path, FILM).unwrap_err();
             assert!(fault.contains(&format!("the server `origin` has no `{path}`")), "{fault}");
+        }
+    }
+
+    const HDS: &str = "[media.film]\nsegment = \"4s\"\nlength = \"20s\"\ntitles = 7000\n\
+                       hds = { fragments = 5, gaps = [3] }\n[media.film.video]\nladder = [\"6.4Mbit/s\"]\n";
+
+    #[test]
+    fn a_library_of_hds_has_titles_fragments_and_gaps() {
+        let plan = with("/media/film/{random:1-7000}/Seg1-Frag{random:1-10}", HDS).unwrap();
+        let film = &plan.media[0];
+        let files: Vec<&str> = film.presentation.files().into_keys().collect();
+        let expected = ["Seg1-Frag1", "Seg1-Frag2", "Seg1-Frag4", "Seg1-Frag5", "Seg2-Frag6"];
+        assert_eq!(files, expected.map(|file| format!("/media/film/{file}")));
+        assert_eq!(film.titles, 7_000);
+        assert_eq!(film.manifests(), ["/media/film/manifest.f4m", "/media/film/index.bootstrap"]);
+        assert!(plan_text(&plan).contains("a library of 7000 titles"));
+        let json = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(Plan::from_json(&json).unwrap().media, plan.media);
+        for (path, has) in [
+            ("/media/film/7000/Seg1-Frag1", true),
+            ("/media/film/7001/Seg1-Frag1", false),
+            ("/media/film/0/Seg1-Frag1", false),
+            ("/media/film/01/Seg1-Frag1", false),
+            ("/media/film/1/manifest.f4m", true),
+            ("/media/film/1/other", false),
+            ("/media/film/Seg9-Frag99", true),
+            ("/media/film/{random:1-7001}/Seg1-Frag1", false),
+        ] {
+            assert_eq!(with(path, HDS).is_ok(), has, "{path}");
+        }
+    }
+
+    /// A loop with these keys and tables.
+    fn of_media(keys: &str, tables: &str) -> Result<Plan, String> {
+        parse(&SHORT.replace("page_load_time", "request_time").replace(
+            "kind = \"page\"\npage = \"small\"",
+            &format!("kind = \"closed\"\nrequests = 10\n{keys}\n{tables}"),
+        ))
+    }
+
+    #[test]
+    fn loops_request_all_segments_of_media() {
+        let plan = of_media("media = 'film'\norder = 'random'", HDS).unwrap();
+        let paths = plan.workloads[0].workload.paths();
+        assert_eq!(paths.len(), 5);
+        assert_eq!(paths[2], "/media/film/{random:1-7000}/Seg1-Frag4");
+        assert!(plan.workloads[0].options.requests.random_parts);
+        let plan = of_media("media = 'film'", FILM).unwrap();
+        assert_eq!(plan.workloads[0].workload.paths().len(), 60, "without initialization segments");
+        for (keys, expected) in [
+            ("media = 'film'\npaths = ['/bytes/1']", "`media` excludes `paths`; remove one of them"),
+            ("media = 'fil'", "`media`: `fil` is not media; did you mean `film`?"),
+        ] {
+            let fault = of_media(keys, FILM).unwrap_err();
+            assert!(fault.contains(expected), "{keys}: {fault}");
+        }
+    }
+
+    #[test]
+    fn segments_of_live_media_have_any_number() {
+        let live = FILM.replace("length", "live = \"60s\"\nlength");
+        let fault = of_media("media = 'film'", &live).unwrap_err();
+        assert!(fault.contains("`film` is live"), "{fault}");
+        assert!(with("/media/film/video-8000k/99999.m4s", &live).is_ok());
+        assert!(with("/media/film/video-8000k/99999.m4s", FILM).is_err());
+    }
+
+    #[test]
+    fn faults_of_packaging_have_their_place() {
+        for (from, to, expected) in [
+            ("titles = 7000", "titles = 50001", "`titles` is 50001; write a whole number from 1 to 50000"),
+            ("titles = 7000", "live = '60s'", "`live` excludes `hds`"),
+            ("hds = { fragments = 5, gaps = [3] }", "live = '60s'", "`live` excludes `titles`"),
+            ("hds = { fragments = 5, gaps = [3] }", "live = '5s'", "`live` is shorter than three segments"),
+            ("gaps = [3]", "gaps = [3, 3]", "`gaps`: 3 is not above the number before it"),
+            ("gaps = [3]", "gaps = ['3']", "a whole number from 1 to 1000000"),
+            ("gaps = [3]", "gap = [3]", "`gap` is not a key of [media.film.hds]; did you mean `gaps`?"),
+            ("6.4Mbit/s", "1kbit/s", "a fragment has 500 B; with `hds`, write lengths of at least 1 kB"),
+            ("[\"6.4Mbit/s\"]", "[\"1Mbit/s\", \"2Mbit/s\"]", "`hds` requires `video` with one rate"),
+        ] {
+            assert!(HDS.contains(from), "{from}");
+            let fault = with("/bytes/1", &HDS.replace(from, to)).unwrap_err();
+            assert!(fault.contains(expected), "{to}: {fault}");
         }
     }
 

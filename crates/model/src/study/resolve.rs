@@ -287,6 +287,11 @@ fn resolve_workload(
     if let Some(file) = &entry.requests {
         file.fill(workload, &mut options.requests, library)?;
     }
+    if let Some(name) = &entry.media
+        && let Some(load) = workload.as_loop_mut()
+    {
+        load.paths = loops::paths_of(media.find(name, library)?).map_err(|problem| name.error(problem))?;
+    }
     if let Workload::Open(open) = workload {
         loops::check_script(open).map_err(|problem| entry.name.error(problem))?;
     }

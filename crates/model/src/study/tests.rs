@@ -128,6 +128,8 @@ impl Library for TestLibrary {
             name: name.into(),
             presentation: Presentation { tracks: vec![track] },
             source: MediaSource::Folder(source),
+            titles: 0,
+            live_window_ns: None,
         })
     }
 

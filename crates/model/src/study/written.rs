@@ -111,6 +111,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\": requests", keys: requests::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[media.NAME]", keys: media::KEYS },
+    TableKeys { table: "[media.NAME.hds]", keys: media::HDS_KEYS },
     TableKeys { table: "[media.NAME.video] and [media.NAME.audio]", keys: media::TRACK_KEYS },
     TableKeys { table: "[class.NAME]", keys: classes::KEYS },
     TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
@@ -153,6 +154,8 @@ pub(super) struct NamedEntry {
     pub(super) repeat: Option<Place>,
     /// The file that has its requests.
     pub(super) requests: Option<RequestFile>,
+    /// The media whose segments a loop requests.
+    pub(super) media: Option<Placed<String>>,
     pub(super) what: Entry,
 }
 
@@ -341,12 +344,15 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let start = start::read(&table)?.unwrap_or_default();
     let visit = table.named::<Visit>("visit")?;
     let repeat = visit.filter(|visit| visit.value == Visit::Repeat).map(|visit| visit.place);
+    let is_loop = matches!(kind, WorkloadKind::Closed | WorkloadKind::Open);
+    let media = if is_loop { loops::read_media(&table)? } else { None };
     let (mut options, requests) = match kind {
+        WorkloadKind::Closed | WorkloadKind::Open if media.is_some() => (requests::read(&table)?, None),
         WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, RequestFile::read(&table)?),
         WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
     };
     options.connections.first_visit = repeat.is_some();
-    Ok(NamedEntry { name, clients, start, options, repeat, requests, what })
+    Ok(NamedEntry { name, clients, start, options, repeat, requests, media, what })
 }
 
 /// The keys of a kind of workload.
