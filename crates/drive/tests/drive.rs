@@ -80,6 +80,7 @@ impl Place {
             set: &NO_SETTINGS,
             back: None,
             pages: &self.pages,
+            media: &[],
             content,
             identity: &self.identity,
             server_name: "server.h123.test",

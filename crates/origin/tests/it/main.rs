@@ -4,6 +4,7 @@
 
 mod client;
 mod http3;
+mod just_in_time;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
