@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(live.available(end_ns).end, number + 1, "available as soon as it ends");
             assert_eq!(live.available(end_ns - 1).end, number);
         }
-        assert_eq!(end_ns, 11 * 9 * S);
+        assert_eq!(end_ns, 33 * 9 * S, "99 segments are 33 cycles");
     }
 
     #[test]

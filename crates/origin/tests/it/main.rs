@@ -5,6 +5,7 @@
 mod client;
 mod http3;
 mod just_in_time;
+mod media;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
