@@ -58,6 +58,7 @@ mod omission;
 mod other_work;
 mod outlying_run;
 mod outside;
+mod page_cache;
 mod percentile;
 mod pins_match;
 mod precision;
@@ -95,7 +96,7 @@ pub const CHECKS: &[Check] = checks! {
     runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
-    cpu_frequency, other_work, disk, client_cpu, client_waited, client_suspended, server_waited,
+    cpu_frequency, other_work, page_cache, disk, client_cpu, client_waited, client_suspended, server_waited,
     server_limit, server_stop, server_time_joined, server_time_precision,
 };
 

@@ -100,6 +100,7 @@ impl<'a> CellFold<'a> {
             block: record.block,
             began_unix_ns: record.began_unix_ns,
             took_ns: record.took_ns,
+            content: record.content,
             outcome: record.outcome.clone(),
             metrics,
             shares,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use model::CachedContent;
 use model::assignment::Suspensions;
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
@@ -31,6 +32,9 @@ pub struct RunSummary {
     pub began_unix_ns: u64,
     /// How long it took, including setup.
     pub took_ns: u64,
+    /// How much of the servers' files was in the page cache when it began; `None` where the study does not
+    /// state it.
+    pub content: Option<CachedContent>,
     /// How it ended.
     pub outcome: Outcome,
     /// By the metric's name. Metrics without a value are absent.

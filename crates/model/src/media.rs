@@ -3,9 +3,64 @@
 //! DASH calls a track an adaptation set (ISO/IEC 23009-1), HLS a rendition group or the variant streams (RFC
 //! 8216). All readers of manifests produce these types, and everything that plays or serves media uses them.
 
+mod hds;
+mod modelled;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::named;
+use crate::number::float;
+use crate::units::{counted, format_bytes, format_ns, format_rate};
+
+pub use hds::HdsModel;
+pub use modelled::{MediaModel, RepresentationModel, SceneModel, TrackModel, segment_bytes};
+
+/// Media under the name by which a study refers to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    /// The name.
+    pub name: String,
+    /// Its tracks and segments.
+    pub presentation: Presentation,
+    /// Where its bytes come from.
+    pub source: MediaSource,
+    /// A library: copies with the same bytes at `/media/NAME/1/` to `/media/NAME/TITLES/`; 0 without.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub titles: u32,
+    /// Of a live stream, which repeats the presentation: how long segments stay available, in nanoseconds;
+    /// `None` on demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_window_ns: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(titles: &u32) -> bool {
+    *titles == 0
+}
+
+/// Where the bytes of media come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum MediaSource {
+    /// Servers make them: segments of a seeded size distribution.
+    Modelled(MediaModel),
+    /// Files that exist, which servers serve as they are.
+    Folder(MediaFolder),
+}
+
+/// The files of media, below `/media/NAME/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaFolder {
+    /// The folder.
+    pub folder: String,
+    /// The manifest that the presentation is from, relative to the folder.
+    pub manifest: String,
+    /// All files by their paths in URLs, with their lengths in bytes.
+    pub files: BTreeMap<String, u64>,
+}
 
 /// Media on demand, or the part of a live stream that its manifest lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +148,123 @@ impl std::fmt::Display for ByteRange {
     }
 }
 
+impl Media {
+    /// Media of a model.
+    pub fn modelled(name: &str, model: MediaModel) -> Media {
+        let presentation = model.presentation(name);
+        let source = MediaSource::Modelled(model);
+        Media { name: name.to_owned(), presentation, source, titles: 0, live_window_ns: None }
+    }
+
+    /// How its fragments are numbered for HDS, if they are.
+    pub fn hds(&self) -> Option<&HdsModel> {
+        match &self.source {
+            MediaSource::Modelled(model) => model.hds.as_ref(),
+            MediaSource::Folder(_) => None,
+        }
+    }
+
+    /// A path of its folder or of one of its titles as that of its folder; `None` for other paths.
+    pub fn without_title<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
+        let file = path.strip_prefix("/media/")?.strip_prefix(self.name.as_str())?.strip_prefix('/')?;
+        let title = file.split_once('/').filter(|(title, _)| {
+            let is_written_so = title.bytes().all(|byte| byte.is_ascii_digit()) && !title.starts_with('0');
+            is_written_so && title.parse().is_ok_and(|title: u32| (1..=self.titles).contains(&title))
+        });
+        Some(match title {
+            Some((_, file)) => Cow::Owned(format!("{}{file}", self.folder())),
+            None => Cow::Borrowed(path),
+        })
+    }
+
+    /// The paths of all segments; with [random parts](crate::url_pattern) that stand for the titles of a
+    /// library.
+    pub fn segment_paths(&self) -> Vec<String> {
+        let folder = self.folder();
+        let segments = self.presentation.tracks.iter().flat_map(|track| &track.representations);
+        let paths = segments.flat_map(|of| &of.segments).map(|segment| segment.url.as_str());
+        let of_library = |path: &str| match path.strip_prefix(folder.as_str()) {
+            Some(file) if self.titles > 0 => format!("{folder}{{random:1-{}}}/{file}", self.titles),
+            _ => path.to_owned(),
+        };
+        paths.map(of_library).collect()
+    }
+
+    /// The folder of its files in URLs, such as `/media/film/`.
+    pub fn folder(&self) -> String {
+        format!("/media/{}/", self.name)
+    }
+
+    /// The name of the media that a path below `/media/` belongs to.
+    pub fn name_in(path: &str) -> Option<&str> {
+        path.strip_prefix("/media/")?.split_once('/').map(|(name, _)| name)
+    }
+
+    /// The paths of its manifests: DASH, HLS, and an HLS playlist for each representation.
+    pub fn manifests(&self) -> Vec<String> {
+        match &self.source {
+            MediaSource::Modelled(_) => {
+                let folder = self.folder();
+                if self.hds().is_some() {
+                    return ["manifest.f4m", "index.bootstrap"].map(|file| format!("{folder}{file}")).into();
+                }
+                let of_all = ["manifest.mpd", "main.m3u8"].map(|file| format!("{folder}{file}"));
+                let representations =
+                    self.presentation.tracks.iter().flat_map(|track| &track.representations);
+                let first = representations.filter_map(|of| of.segments.first());
+                let playlists = first.filter_map(|segment| {
+                    segment.url.rsplit_once('/').map(|(folder, _)| format!("{folder}/index.m3u8"))
+                });
+                of_all.into_iter().chain(playlists).collect()
+            }
+            MediaSource::Folder(of) => {
+                let is_manifest = |path: &&String| {
+                    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+                    ["mpd", "m3u8", "f4m"].contains(&extension)
+                };
+                of.files.keys().filter(is_manifest).cloned().collect()
+            }
+        }
+    }
+
+    /// What it is, in one line.
+    pub fn describe(&self) -> String {
+        match &self.source {
+            MediaSource::Modelled(model) => {
+                let titles = match self.titles {
+                    0 => String::new(),
+                    titles => format!("; a library of {}", counted(titles.into(), "title")),
+                };
+                let live = self
+                    .live_window_ns
+                    .map_or(String::new(), |ns| format!("; live with a window of {}", format_ns(ns)));
+                format!("modelled: {}{titles}{live}", model.describe())
+            }
+            MediaSource::Folder(of) => {
+                let tracks = self.presentation.tracks.iter().map(Track::describe);
+                let bytes = of.files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+                format!(
+                    "{}/{}, {} of {}: {}",
+                    of.folder,
+                    of.manifest,
+                    counted(of.files.len() as u64, "file"),
+                    format_bytes(float(bytes)),
+                    tracks.collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+}
+
 impl Track {
+    /// In words, such as `16 segments of video at 1 or 8 Mbit/s`.
+    fn describe(&self) -> String {
+        let rates: Vec<String> =
+            self.representations.iter().map(|of| format_rate(float(of.bits_per_s))).collect();
+        let segments = counted(self.durations_ns.len() as u64, "segment");
+        format!("{segments} of {} at {}", self.kind, modelled::choices(rates))
+    }
+
     /// How long it plays, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.durations_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
@@ -104,6 +275,40 @@ impl Presentation {
     /// How long it plays, in nanoseconds: as long as its longest track.
     pub fn duration_ns(&self) -> u64 {
         self.tracks.iter().map(Track::duration_ns).max().unwrap_or(0)
+    }
+
+    /// Every segment, initialization segments included.
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        let representations = self.tracks.iter().flat_map(|track| &track.representations);
+        representations.flat_map(|of| of.initialization.iter().chain(&of.segments))
+    }
+
+    /// The lengths of its whole resources by their paths, in bytes.
+    pub fn files(&self) -> BTreeMap<&str, u64> {
+        let whole = self.segments().filter(|segment| segment.range.is_none());
+        whole.filter_map(|segment| Some((segment.url.as_str(), segment.bytes?))).collect()
+    }
+
+    /// Checks that every representation has as many segments as its track has durations.
+    ///
+    /// # Errors
+    /// The first contradiction, as the end of a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.tracks.is_empty() {
+            return Err("it has no tracks".to_owned());
+        }
+        for track in &self.tracks {
+            if track.representations.is_empty() || track.durations_ns.is_empty() {
+                return Err(format!("a track of {} has no representations or segments", track.kind));
+            }
+            for of in &track.representations {
+                let (found, expected) = (of.segments.len(), track.durations_ns.len());
+                if found != expected {
+                    return Err(format!("`{}` has {found} segments and {expected} durations", of.name));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The tracks of a kind.

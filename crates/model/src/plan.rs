@@ -21,10 +21,12 @@ use crate::cores::CoreChoice;
 use crate::csv::CsvTable;
 use crate::delivery::Delivery;
 use crate::external::OWN_CLIENT;
+use crate::media::Media;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
 use crate::options::Options;
 use crate::page::Page;
+use crate::page_cache::PageCache;
 use crate::pins::Pins;
 use crate::statistic::Statistic;
 use crate::topology::Topology;
@@ -77,6 +79,9 @@ pub struct Plan {
     /// How long a separate client uses the servers before each run is measured; `None` where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<ServerWarmUp>,
+    /// The state of the page cache before each run; `None` where it is left as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCache>,
     /// The round-trip time to the name server; `None` if clients know the server's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_rtt_ns: Option<u64>,
@@ -114,6 +119,9 @@ pub struct Plan {
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
+    /// The media of the study, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
     /// The servers of the matrix: names of servers, or of `[server.NAME]` tables of the study.
     pub servers: Vec<String>,
     /// Every cell, in the order of the matrix.

@@ -42,11 +42,17 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.describe())?;
+    for media in &plan.media {
+        entry(out, "media", &format!("{}: {}", media.name, media.describe()))?;
+    }
     for class in &plan.classes {
         entry(out, "class", &format!("{}: {}", class.name, class.paths.join(", ")))?;
     }
     if let Some(warm) = plan.warm {
         entry(out, "warm", &format!("a separate client uses the server before every run: {warm}"))?;
+    }
+    if let Some(state) = plan.page_cache {
+        entry(out, "page cache", state.describe())?;
     }
     if let Some(rtt_ns) = plan.dns_rtt_ns {
         let rtt = format_ns(rtt_ns);

@@ -232,14 +232,39 @@ impl<'a> Table<'a> {
         key: &str,
         range: RangeInclusive<T>,
     ) -> Result<Option<Placed<T>>, InputError> {
-        let Some(value) = self.get(key) else { return Ok(None) };
+        self.get(key).map(|value| self.integer_of(key, value, &range)).transpose()
+    }
+
+    /// A list of whole numbers within bounds.
+    ///
+    /// # Errors
+    /// The value is no list of such numbers.
+    pub fn integers<T: TryFrom<u64> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        range: &RangeInclusive<T>,
+    ) -> Result<Vec<Placed<T>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, "a list"));
+        };
+        self.check_length(key, value, items.len())?;
+        items.iter().map(|item| self.integer_of(key, item, range)).collect()
+    }
+
+    fn integer_of<T: TryFrom<u64> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        range: &RangeInclusive<T>,
+    ) -> Result<Placed<T>, InputError> {
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
         let DeValue::Integer(digits) = value.get_ref() else {
             return Err(self.wrong_type(key, value, &expected));
         };
         let number = u64::from_str_radix(digits.as_str(), digits.radix()).ok();
         match number.and_then(|number| T::try_from(number).ok()).filter(|number| range.contains(number)) {
-            Some(number) => Ok(Some(self.placed(number, value.span().start))),
+            Some(number) => Ok(self.placed(number, value.span().start)),
             None => Err(self
                 .source
                 .error(value.span(), format!("`{key}` is {}; write {expected}", digits.as_str()))),

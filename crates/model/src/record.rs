@@ -6,6 +6,7 @@ use crate::assignment::ClientReport;
 use crate::backend::Backend;
 use crate::monitor::Reading;
 use crate::named;
+use crate::page_cache::CachedContent;
 use crate::plan::PlannedRun;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
@@ -23,6 +24,10 @@ pub struct RunRecord {
     pub began_unix_ns: u64,
     /// How long it took, including setup.
     pub took_ns: u64,
+    /// How much of the servers' files was in the page cache when the run began; `None` where the study does
+    /// not state it.
+    #[serde(default)]
+    pub content: Option<CachedContent>,
     /// Ok, failed with a reason, or unsupported.
     pub outcome: Outcome,
     /// Rows of requests.

@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use crate::cores::CoreChoice;
 use crate::error::{DataFile, InputError, Source};
+use crate::media::Media;
 use crate::monitor::MonitorRate;
+use crate::page_cache::PageCache;
 use crate::plan::{NamedWorkload, Plan};
 use crate::reader::Placed;
 use crate::statistic::Statistic;
@@ -33,6 +35,7 @@ mod hold;
 mod join;
 mod links;
 mod loops;
+mod media;
 mod metric;
 mod overrides;
 mod player;
@@ -79,6 +82,7 @@ pub struct Study {
     factors: Rc<[DeclaredFactor]>,
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
+    media: Vec<media::MediaEntry>,
     servers: Vec<servers::ServerEntry>,
     /// The client groups; one without a name where the study names none.
     groups: Vec<groups::GroupEntry>,
@@ -89,6 +93,7 @@ pub struct Study {
     hold: hold::Hold,
     server_time: bool,
     warm: Option<ServerWarmUp>,
+    page_cache: Option<Placed<PageCache>>,
     dns: Option<Placed<u64>>,
     claims: Vec<claims::ClaimEntry>,
     /// Classes of requests.
@@ -115,6 +120,8 @@ pub trait Library {
     fn topologies(&self) -> Vec<String>;
     /// The names of the pages (`pages/NAME.toml`).
     fn pages(&self) -> Vec<String>;
+    /// The names of the media (`media/NAME.toml`).
+    fn media(&self) -> Vec<String>;
     /// The names of the servers (`servers/NAME/`).
     fn servers(&self) -> Vec<String>;
     /// The facts about a server in [`Library::servers`].
@@ -160,6 +167,17 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn page(&self, name: &str) -> Result<DataFile, String>;
+    /// The file of the media of a name in [`Library::media`].
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn media_file(&self, name: &str) -> Result<DataFile, String>;
+    /// Media whose files are in a folder, with the presentation of a manifest in it: by default that of DASH, else
+    /// of HLS, else of HDS.
+    ///
+    /// # Errors
+    /// Why the folder or the manifest cannot be read, in one sentence.
+    fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String>;
     /// A file of requests that a workload names: a list of URLs, a body or a timing script.
     ///
     /// # Errors

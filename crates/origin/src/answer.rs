@@ -4,9 +4,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, LOCATION, SERVER,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE,
+    LOCATION, SERVER,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+
+use workload::formats::hds::parse_fragment_name;
 
 use crate::body::Content;
 
@@ -113,6 +116,15 @@ impl Answer {
         Answer { status, fields, body_bytes: to - from, content: content(from, to - from) }
     }
 
+    /// The same answer with the fields of media, if the path is one of media: pages of every origin may read
+    /// it, and caches may keep it.
+    pub(crate) fn for_media(mut self, path: &str) -> Self {
+        if let Some(caching) = Caching::of_path(path) {
+            caching.add_to(&mut self.fields);
+        }
+        self
+    }
+
     /// The same answer to HEAD.
     pub(crate) fn without_body(mut self) -> Self {
         self.content = Content::EMPTY;
@@ -127,6 +139,47 @@ impl Answer {
         *head.status_mut() = self.status;
         *head.headers_mut() = self.fields;
         (head, self.body_bytes, self.content)
+    }
+}
+
+/// How long caches may keep media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// A segment: it never changes.
+    Segment,
+    /// A manifest of media on demand.
+    Manifest,
+    /// A manifest of a live stream: it changes with every segment.
+    LiveManifest,
+}
+
+impl Caching {
+    /// By the extension of a path; `None` for what is no media.
+    pub(crate) fn of_path(path: &str) -> Option<Caching> {
+        const SEGMENTS: [&str; 11] =
+            ["m4s", "mp4", "m4v", "m4a", "m4f", "cmfv", "cmfa", "ts", "aac", "f4f", "webm"];
+        const MANIFESTS: [&str; 6] = ["mpd", "m3u8", "f4m", "bootstrap", "abst", "f4x"];
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if parse_fragment_name(name).is_some() {
+            return Some(Caching::Segment);
+        }
+        let (_, extension) = name.rsplit_once('.')?;
+        let is_in = |known: &[&str]| known.iter().any(|known| known.eq_ignore_ascii_case(extension));
+        match is_in(&SEGMENTS) {
+            true => Some(Caching::Segment),
+            false => is_in(&MANIFESTS).then_some(Caching::Manifest),
+        }
+    }
+
+    /// Replaces the fields of answers that are not media.
+    pub(crate) fn add_to(self, fields: &mut HeaderMap) {
+        let caching = match self {
+            Caching::Segment => "public, max-age=31536000, immutable",
+            Caching::Manifest => "public, max-age=60",
+            Caching::LiveManifest => "no-cache",
+        };
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Content {
     Pattern { block: Bytes, offset: u64, left: u64 },
     /// The rest of an open file.
     File(FileContent),
+    /// Bytes in memory before other content.
+    Headed(Bytes, Box<Content>),
 }
 
 /// A file that is read in parts on a thread that may block.
@@ -58,8 +60,21 @@ impl Content {
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         match self {
             Content::Memory(data) => Some(std::mem::take(data)),
-            Content::Pattern { .. } | Content::File(_) => None,
+            Content::Pattern { .. } | Content::File(_) | Content::Headed(..) => None,
         }
+    }
+
+    /// A part of the repeated pattern of this block.
+    pub(crate) fn of_pattern(block: &Bytes, offset: u64, left: u64) -> Content {
+        match usize::try_from(left) {
+            Ok(few) if offset == 0 && few <= block.len() => Content::Memory(block.slice(..few)),
+            _ => Content::Pattern { block: block.clone(), offset, left },
+        }
+    }
+
+    /// Content with other bytes before it.
+    pub(crate) fn headed(head: Bytes, rest: Content) -> Content {
+        Content::Headed(head, Box::new(rest))
     }
 
     /// The next part; `None` at the end.
@@ -77,6 +92,11 @@ impl Content {
                 Poll::Ready(Ok(Some(block.slice(from..from + length))))
             }
             Content::File(file) => file.poll_next(cx),
+            Content::Headed(head, rest) => {
+                let head = std::mem::take(head);
+                *self = std::mem::replace(rest, Content::EMPTY);
+                if head.is_empty() { self.poll_next(cx) } else { Poll::Ready(Ok(Some(head))) }
+            }
         }
     }
 

@@ -8,25 +8,30 @@
 //! | `/delay/MS` | a short message after MS milliseconds (fractions allowed), at most 60 000 |
 //! | `/echo` | POST and PUT: drains the body, answers with its length in bytes |
 //! | `/status/NNN` | that status, 200 to 599 |
+//! | a path of modelled media, `/media/NAME/…` | its segment or manifest; of a live stream, if it is available |
+//! | a part of an archive below the folder, with [`crate::config::JustInTime`] | the part, cut out of the archive |
 //! | anything else | the file below the folder, `index.html` where the path ends in `/` |
 //!
 //! Every path except `/echo` answers GET and HEAD. The query is ignored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::ensure;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
+use model::media::Media;
 use model::origin_path::OriginPath;
 use model::page::{Resource, ResourceKind};
 
 use crate::answer::{Answer, DateField, PLAIN, Part, fields};
 use crate::body::Content;
 use crate::config::Config;
+use crate::faults::Faults;
 use crate::files::{FilePath, Root};
+use crate::media::{Cutter, ModelledMedia};
 use crate::{host, timer};
 
 /// The media type of the index.
@@ -38,8 +43,17 @@ pub(crate) struct Catalogue {
     /// What is sent before the documents of pages, by their paths.
     ahead: HashMap<String, Ahead>,
     pattern: Bytes,
-    root: Option<Arc<Root>>,
+    media: ModelledMedia,
+    folder: Option<Arc<Folder>>,
+    pub(crate) faults: Arc<Faults>,
     pub(crate) date: DateField,
+}
+
+/// The folder of files.
+struct Folder {
+    root: Root,
+    cutter: Option<Cutter>,
+    faults: Arc<Faults>,
 }
 
 /// What is sent before a document.
@@ -72,7 +86,7 @@ pub(crate) enum Plan {
 
 /// A request for a file.
 pub(crate) struct FileRequest {
-    root: Arc<Root>,
+    folder: Arc<Folder>,
     path: FilePath,
     fields: HeaderMap,
     is_head: bool,
@@ -86,11 +100,20 @@ impl Catalogue {
             ahead.extend(Ahead::of(page)?);
         }
         if config.root.is_none() {
-            resources.entry("/".to_owned()).or_insert_with(|| index(&config.pages));
+            resources.entry("/".to_owned()).or_insert_with(|| index(&config.pages, &config.media));
         }
-        let root = config.root.as_deref().map(Root::open).transpose()?.map(Arc::new);
+        let faults = Arc::new(Faults::default());
+        let folder = match config.root.as_deref() {
+            Some(root) => {
+                let cutter = config.just_in_time.map(Cutter::new).transpose()?;
+                let (root, faults) = (Root::open(root)?, Arc::clone(&faults));
+                Some(Arc::new(Folder { root, cutter, faults }))
+            }
+            None => None,
+        };
+        let media = ModelledMedia::new(&config.media, now_unix_ns())?;
         let pattern = Bytes::from(workload::content::pattern_block());
-        Ok(Catalogue { resources, ahead, pattern, root, date: DateField::new() })
+        Ok(Catalogue { resources, ahead, pattern, media, folder, faults, date: DateField::new() })
     }
 
     /// What is sent before the answer to this request.
@@ -122,21 +145,18 @@ impl Catalogue {
             Ok(Some(OriginPath::DelayNs(ns))) => delay(path, Duration::from_nanos(ns)),
             Ok(Some(OriginPath::Status(status))) => Plan::Now(of_status(status)),
             Ok(Some(OriginPath::Echo)) => Plan::Now(Answer::not_allowed("POST, PUT")),
-            Ok(None) => self.file(path, fields),
+            Ok(None) => match self.media.answer(path, fields, &self.pattern, now_unix_ns()) {
+                Some(answer) => Plan::Now(answer),
+                None => self.file(path, fields),
+            },
             Err(problem) => Plan::Now(Answer::message(StatusCode::BAD_REQUEST, problem + "\n")),
         }
     }
 
     fn bytes(&self, length: u64, fields: &HeaderMap) -> Answer {
         let media_type = HeaderValue::from_static("application/octet-stream");
-        Answer::part(media_type, length, Part::of(fields, length), |offset, left| {
-            match usize::try_from(left) {
-                Ok(few) if offset == 0 && few <= self.pattern.len() => {
-                    Content::Memory(self.pattern.slice(..few))
-                }
-                _ => Content::Pattern { block: self.pattern.clone(), offset, left },
-            }
-        })
+        let content = |offset, left| Content::of_pattern(&self.pattern, offset, left);
+        Answer::part(media_type, length, Part::of(fields, length), content)
     }
 
     fn file(&self, path: &str, fields: &HeaderMap) -> Plan {
@@ -147,9 +167,9 @@ impl Catalogue {
         if let Some(prepared) = self.resources.get(&file_path.decoded()) {
             return prepared.plan(fields);
         }
-        let Some(root) = &self.root else { return Plan::Now(Answer::status(StatusCode::NOT_FOUND)) };
+        let Some(folder) = &self.folder else { return Plan::Now(Answer::status(StatusCode::NOT_FOUND)) };
         Plan::File(FileRequest {
-            root: Arc::clone(root),
+            folder: Arc::clone(folder),
             path: file_path,
             fields: fields.clone(),
             is_head: false,
@@ -186,11 +206,22 @@ impl Plan {
     }
 }
 
+impl Folder {
+    /// Blocks on disk access.
+    fn answer(&self, path: &FilePath, fields: &HeaderMap) -> Answer {
+        let cut = self.cutter.as_ref().and_then(|cutter| {
+            let decoded = path.decoded();
+            cutter.answer(&self.root, decoded.trim_start_matches('/'), fields, &self.faults)
+        });
+        cut.unwrap_or_else(|| self.root.answer(path, fields))
+    }
+}
+
 impl FileRequest {
     /// Opens the file on a thread that may block.
     async fn answer(self) -> Answer {
         let is_head = self.is_head;
-        let asked = tokio::task::spawn_blocking(move || self.root.answer(&self.path, &self.fields));
+        let asked = tokio::task::spawn_blocking(move || self.folder.answer(&self.path, &self.fields));
         let answer = asked.await.unwrap_or_else(|_| Answer::status(StatusCode::INTERNAL_SERVER_ERROR));
         if is_head { answer.without_body() } else { answer }
     }
@@ -251,14 +282,16 @@ impl Prepared {
 }
 
 /// The answer to `/`: links to the pages, and the paths that a test can ask for.
-fn index(pages: &[Page]) -> Prepared {
+fn index(pages: &[Page], media: &[Media]) -> Prepared {
     // Names of pages come from names of files.
     let text = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let link = |page: &Page| {
         let path = page.resources.first().map_or("/", |resource| resource.path.as_str());
         format!("<li><a href=\"{}\">{}</a>: {}</li>\n", text(path), text(&page.name), text(&page.title))
     };
-    let links: String = pages.iter().map(link).collect();
+    let manifests = media.iter().flat_map(Media::manifests);
+    let manifest = |path: String| format!("<li><a href=\"{0}\">{0}</a></li>\n", text(&path));
+    let links: String = pages.iter().map(link).chain(manifests.map(manifest)).collect();
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>h123 origin</title>\n\
          <h1>h123 origin</h1>\n<ul>\n{links}</ul>\n\
@@ -285,6 +318,12 @@ fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Re
         );
     }
     Ok(())
+}
+
+/// The time that live streams follow.
+fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn of_status(status: u16) -> Answer {

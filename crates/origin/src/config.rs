@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use model::media::Media;
 use model::{Page, Pins, Variant};
 
 /// The longest wait of `/delay`.
@@ -25,6 +26,15 @@ impl std::fmt::Debug for Identity {
     }
 }
 
+/// How segments are cut out of archives when they are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JustInTime {
+    /// Whether an index is kept after its first use. Otherwise it is read and parsed for every request.
+    pub keeps_indexes: bool,
+    /// The status of the answer for a segment that the index does not have, such as 404 or 503.
+    pub missing_status: u16,
+}
+
 /// An origin's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -34,8 +44,12 @@ pub struct Config {
     pub identity: Option<Identity>,
     /// Pages whose resources are served at their own paths, prepared once.
     pub pages: Vec<Page>,
+    /// Modelled media, served at its own paths without files. Live streams begin with a full window.
+    pub media: Vec<Media>,
     /// A folder whose files are served at every other path.
     pub root: Option<PathBuf>,
+    /// How segments are cut out of the archives below `root`; `None` if its files are served as they are.
+    pub just_in_time: Option<JustInTime>,
     /// Where to write one JSON line per request.
     pub access_log: Option<PathBuf>,
     /// Worker threads; one means a single-threaded runtime.
@@ -77,7 +91,9 @@ impl Config {
             listen,
             identity: None,
             pages: Vec::new(),
+            media: Vec::new(),
             root: None,
+            just_in_time: None,
             access_log: None,
             threads: 1,
             pins: Pins::default(),
@@ -127,6 +143,14 @@ impl Config {
             !self.early_data || self.pins.resumption,
             "early data requires resumption: a session ticket holds its key (RFC 8446, section 2.3); pin both"
         );
+        ensure!(
+            self.just_in_time.is_none() || self.root.is_some(),
+            "cutting segments just in time requires a folder of archives; name one as the root"
+        );
+        if let Some(JustInTime { missing_status, .. }) = self.just_in_time {
+            let is_error = (400..600).contains(&missing_status);
+            ensure!(is_error, "{missing_status} is not the status of an error; set 404 or 503");
+        }
         for page in &self.pages {
             workload::content::check(page)?;
         }

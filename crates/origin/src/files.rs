@@ -15,6 +15,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use workload::formats::hds::parse_fragment_name;
+
 use crate::answer::{Answer, Part};
 use crate::body::{Content, FileContent, PART_BYTES};
 
@@ -37,7 +39,12 @@ impl FilePath {
     pub(crate) fn parse(path: &str) -> Result<FilePath, StatusCode> {
         let decoded = percent_decode(path).ok_or(StatusCode::BAD_REQUEST)?;
         let decoded = String::from_utf8(decoded).map_err(|_| StatusCode::NOT_FOUND)?;
-        if !decoded.starts_with('/') || decoded.contains('\0') {
+        FilePath::of_decoded(decoded.strip_prefix('/').ok_or(StatusCode::BAD_REQUEST)?)
+    }
+
+    /// Checks a decoded path, without its first slash.
+    pub(crate) fn of_decoded(decoded: &str) -> Result<FilePath, StatusCode> {
+        if decoded.contains('\0') {
             return Err(StatusCode::BAD_REQUEST);
         }
         let parts: Vec<String> =
@@ -45,7 +52,7 @@ impl FilePath {
         if parts.iter().any(|part| part == "." || part == "..") {
             return Err(StatusCode::NOT_FOUND);
         }
-        Ok(FilePath { parts, is_folder: decoded.ends_with('/') })
+        Ok(FilePath { parts, is_folder: decoded.is_empty() || decoded.ends_with('/') })
     }
 
     /// The decoded path.
@@ -90,7 +97,7 @@ impl Root {
             Ok((file, length, false)) => {
                 let name =
                     if path.is_folder { "index.html" } else { path.parts.last().map_or("", String::as_str) };
-                read(file, length, media_type(name), fields)
+                read(file, 0, length, media_type(name), fields).for_media(name)
             }
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
                 Answer::status(StatusCode::SERVICE_UNAVAILABLE)
@@ -100,7 +107,7 @@ impl Root {
     }
 
     /// The open file, its length, and whether it is a folder.
-    fn find(&self, path: &FilePath) -> Result<(File, u64, bool), Errno> {
+    pub(crate) fn find(&self, path: &FilePath) -> Result<(File, u64, bool), Errno> {
         let mut parts: Vec<&str> = path.parts.iter().map(String::as_str).collect();
         if path.is_folder {
             parts.push("index.html");
@@ -134,11 +141,17 @@ impl Root {
     }
 }
 
-fn read(mut file: File, length: u64, media_type: HeaderValue, fields: &HeaderMap) -> Answer {
+/// `length` bytes of a file from `start`, or the part of them that a request's fields ask for, as an answer.
+pub(crate) fn read(
+    mut file: File,
+    start: u64,
+    length: u64,
+    media_type: HeaderValue,
+    fields: &HeaderMap,
+) -> Answer {
     let part = Part::of(fields, length);
-    if let Part::Range(from, _) = part
-        && std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(from)).is_err()
-    {
+    let from = if let Part::Range(from, _) = part { start.saturating_add(from) } else { start };
+    if from > 0 && std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(from)).is_err() {
         return Answer::status(StatusCode::INTERNAL_SERVER_ERROR);
     }
     let wanted = match part {
@@ -175,7 +188,11 @@ fn percent_decode(path: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-fn media_type(name: &str) -> HeaderValue {
+/// The media type of fragments of HDS, which have no extension.
+pub(crate) const F4F: HeaderValue = HeaderValue::from_static("video/f4f");
+
+/// The media type of a file, by its name.
+pub(crate) fn media_type(name: &str) -> HeaderValue {
     const TYPES: &[(&str, &str)] = &[
         ("html", "text/html; charset=utf-8"),
         ("css", "text/css"),
@@ -198,13 +215,25 @@ fn media_type(name: &str) -> HeaderValue {
         ("m3u8", "application/vnd.apple.mpegurl"),
         ("mp4", "video/mp4"),
         ("m4s", "video/iso.segment"),
+        ("m4f", "video/iso.segment"),
         ("m4v", "video/mp4"),
+        ("cmfv", "video/mp4"),
         ("m4a", "audio/mp4"),
+        ("cmfa", "audio/mp4"),
+        ("aac", "audio/aac"),
         ("ts", "video/mp2t"),
+        ("f4m", "application/f4m+xml"),
+        ("bootstrap", "video/abst"),
+        ("abst", "video/abst"),
+        ("f4f", "video/f4f"),
+        ("f4x", "video/f4x"),
         ("webm", "video/webm"),
         ("wasm", "application/wasm"),
         ("pdf", "application/pdf"),
     ];
+    if parse_fragment_name(name).is_some() {
+        return F4F;
+    }
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let known = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
     HeaderValue::from_static(known.map_or("application/octet-stream", |(_, media_type)| media_type))
@@ -280,5 +309,7 @@ mod tests {
     fn types_come_from_the_name() {
         assert_eq!(media_type("x.HTML"), "text/html; charset=utf-8");
         assert_eq!(media_type("html"), "application/octet-stream");
+        assert_eq!(media_type("filmSeg1-Frag7"), "video/f4f");
+        assert_eq!(media_type("main.m3u8"), "application/vnd.apple.mpegurl");
     }
 }

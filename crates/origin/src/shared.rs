@@ -28,6 +28,8 @@ pub struct ServeReport {
     pub failed_connections: u64,
     /// Why the first few of them failed.
     pub failures: Vec<String>,
+    /// Faults of the content, each once, such as a broken index.
+    pub content_faults: Vec<String>,
     /// Connections refused because too many were open.
     pub refused_connections: u64,
     /// QUIC clients that had to prove their address first because too many handshakes were incomplete.
@@ -150,6 +152,7 @@ impl Server {
             connections: counters.connections.load(Ordering::Relaxed),
             failed_connections: counters.failed_connections.load(Ordering::Relaxed),
             failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            content_faults: self.catalogue.faults.all(),
             refused_connections: counters.refused_connections.load(Ordering::Relaxed),
             retried_connections: counters.retried_connections.load(Ordering::Relaxed),
             failed_accepts: counters.failed_accepts.load(Ordering::Relaxed),

@@ -5,13 +5,14 @@ mod tables;
 
 use std::sync::Arc;
 
+use model::CachedContent;
 use model::sample::{Outcome, Sample};
 
 use crate::cell::{Cell, Kind, Value};
 pub(crate) use tables::for_each_table;
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses all others.
-pub const SCHEMA_VERSION: u32 = 8;
+pub const SCHEMA_VERSION: u32 = 9;
 
 /// A description of a table, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +174,7 @@ pub(crate) struct RunSummary {
     pub(crate) block: u32,
     pub(crate) began_unix_ns: u64,
     pub(crate) took_ns: u64,
+    pub(crate) content: Option<CachedContent>,
     pub(crate) outcome: Outcome,
     pub(crate) counts: PerTable<u64>,
 }

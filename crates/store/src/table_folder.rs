@@ -167,6 +167,7 @@ macro_rules! record {
                     block: run.summary.block,
                     began_unix_ns: run.summary.began_unix_ns,
                     took_ns: run.summary.took_ns,
+                    content: run.summary.content,
                     outcome: run.summary.outcome,
                     $samples: Vec::new(),
                     $($field: match (self.$name.items(run.rows.$name, run.run), &mut lost) {

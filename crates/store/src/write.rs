@@ -193,6 +193,7 @@ macro_rules! table_set {
                     block: record.block,
                     began_unix_ns: record.began_unix_ns,
                     took_ns: record.took_ns,
+                    content: record.content,
                     outcome: record.outcome.clone(),
                     counts: PerTable::of_record(record),
                 };

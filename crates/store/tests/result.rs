@@ -15,7 +15,7 @@ use model::record::{
 use model::sample::{
     Cause, EarlyData, Failure, FailureKind, Hints, MigrationTimes, Phase, Pushes, ServerClose,
 };
-use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
+use model::{Backend, CachedContent, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
 use store::{Damage, ResultFolder};
@@ -264,6 +264,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 prop_compose! {
     fn record()(
         (cell, block, began_unix_ns, took_ns) in (0..1_000_000_u32, any::<u32>(), number(), number()),
+        content in prop::option::of((number(), number())),
         outcome in outcome(),
         samples in prop::collection::vec(sample(), 0..20),
         connections in prop::collection::vec(connection(), 0..4),
@@ -275,8 +276,9 @@ prop_compose! {
         readings in prop::collection::vec(reading(), 0..20),
         round_trips in prop::collection::vec(calibration(), 0..3),
     ) -> RunRecord {
+        let content = content.map(|(bytes, cached_bytes)| CachedContent { bytes, cached_bytes });
         RunRecord {
-            run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
+            run: 0, cell, block, began_unix_ns, took_ns, content, outcome, samples, connections, clients, servers,
             server_requests, player, links, readings, round_trips,
         }
     }

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use lab::{Node, Output, Process, Program};
 use model::assignment::{Target, Trust};
 use model::clients::DESCRIPTORS_A_PROCESS;
+use model::media::Media;
 use model::record::{Sending, ServerReport};
 use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Settings, Variant};
@@ -51,6 +52,8 @@ pub struct StartSpec<'a> {
     pub back: Option<&'a Target>,
     /// Pages and how they are delivered; servers that serve from memory have no other content.
     pub pages: &'a [Page],
+    /// Modelled media, for servers that make its segments.
+    pub media: &'a [Media],
     /// A folder with the pages' files ([`crate::write_content`]), for servers that serve files.
     pub content: &'a Path,
     /// Certificate and key.

@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::Authority;
+use model::media::Media;
 use model::study::Library;
 use model::units::counted;
 use model::{Page, Pins, Shortfall, Variant};
-use origin::{Config, Identity, ServeReport};
+use origin::{Config, Identity, JustInTime, ServeReport};
 use serde::Deserialize;
 
 use crate::exit::{Exit, UsageError};
@@ -34,7 +35,8 @@ Examples:
   h123 serve &
   h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem
   mkdir -p public
-  h123 serve --root ./public --port 9000 --ca public-ca.pem &"
+  h123 serve --root ./public --port 9000 --ca public-ca.pem &
+  h123 serve --root ./public --port 9010 --just-in-time --missing 503 &"
 )]
 pub(crate) struct ServeArgs {
     /// The address to listen on
@@ -52,6 +54,23 @@ pub(crate) struct ServeArgs {
     /// Example: --root ./public
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Cut segments out of the archives under the root when they are requested: /FILM/SegS-FragF out of
+    /// FILM/SegS.f4f by FILM/index.bootstrap (HDS), and /FILM/N.m4s and /FILM/init.mp4 out of FILM.mp4
+    ///
+    /// Example: --root ./public --just-in-time
+    #[arg(long, requires = "root")]
+    just_in_time: bool,
+    /// Read and parse the index of an archive for every request instead of keeping it
+    ///
+    /// Example: --root ./public --just-in-time --no-index-cache
+    #[arg(long, requires = "just_in_time")]
+    no_index_cache: bool,
+    /// The status for segments that the index does not have
+    ///
+    /// Example: --root ./public --just-in-time --missing 503
+    #[arg(long, value_name = "STATUS", requires = "just_in_time", default_value = "404",
+        value_parser = ["404", "503"])]
+    missing: String,
     /// Write one JSON line per request to this file
     ///
     /// Example: --access-log access.jsonl
@@ -82,6 +101,14 @@ pub(crate) struct ServeArgs {
     config: Option<PathBuf>,
 }
 
+/// How the lab's origin cuts segments.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CuttingConfig {
+    keeps_indexes: bool,
+    missing_status: u16,
+}
+
 /// The file that the lab writes for its origin.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,8 +121,12 @@ struct ServeConfig {
     key: Option<PathBuf>,
     /// The pages to serve.
     pages: Vec<Page>,
+    /// The modelled media to serve.
+    media: Vec<Media>,
     /// A folder to serve.
     root: Option<PathBuf>,
+    /// How segments are cut out of the archives in it.
+    just_in_time: Option<CuttingConfig>,
     access_log: Option<PathBuf>,
     threads: Option<usize>,
     /// Whether HTTP/3 takes early data.
@@ -176,7 +207,11 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
     config.identity =
         Some(Identity { certificate_pem: identity.certificate_pem.into(), key_pem: identity.key_pem.into() });
     config.pages = all_pages()?;
+    config.media = all_media()?;
     config.root = args.root.clone();
+    let missing_status = args.missing.parse().context("--missing is not a status")?;
+    let cutting = JustInTime { keeps_indexes: !args.no_index_cache, missing_status };
+    config.just_in_time = args.just_in_time.then_some(cutting);
     config.access_log = args.access_log.clone();
     config.threads = usize::from(args.threads);
     config.pins.resumption = args.resume;
@@ -215,6 +250,19 @@ pub(crate) fn all_pages() -> Result<Vec<Page>> {
     Ok(pages.into_iter().filter(|page| !page.is_outside()).collect())
 }
 
+/// All media in the data files.
+///
+/// # Errors
+/// Media whose file is wrong.
+pub(crate) fn all_media() -> Result<Vec<Media>> {
+    let files = DataFiles::default();
+    let parse = |name: &String| -> Result<Media> {
+        let file = files.media_file(name).map_err(UsageError)?;
+        Ok(Media::parse(name, source(&file))?)
+    };
+    files.media().iter().map(parse).collect()
+}
+
 fn lab_config(file: &Path) -> Result<Config> {
     let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     let written: ServeConfig = serde_json::from_slice(&read(file)?)
@@ -224,7 +272,11 @@ fn lab_config(file: &Path) -> Result<Config> {
         config.identity = Some(Identity { certificate_pem: read(certificate)?, key_pem: read(key)? });
     }
     config.pages = written.pages;
+    config.media = written.media;
     config.root = written.root;
+    config.just_in_time = written
+        .just_in_time
+        .map(|CuttingConfig { keeps_indexes, missing_status }| JustInTime { keeps_indexes, missing_status });
     config.access_log = written.access_log;
     config.threads = written.threads.unwrap_or(1);
     config.pins = written.pins;

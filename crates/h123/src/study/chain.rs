@@ -169,6 +169,7 @@ impl Study<'_> {
             set: &NO_SETTINGS,
             back: None,
             pages: &self.pages,
+            media: &self.plan.media,
             content: &self.content,
             identity,
             server_name: SERVER_NAME,

@@ -96,6 +96,14 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
         "Let a separate client use the server for this many requests or this long before each run is measured",
         "--warm '500 requests'",
     ),
+    (
+        "page-cache",
+        "STATE",
+        Text,
+        "page_cache",
+        "State of the page cache before each run: `cold` or `warm`",
+        "--page-cache cold",
+    ),
     ("seed", "N", Number, "seed", "Random seed of the order and of every block", "--seed 7"),
     (
         "accept",

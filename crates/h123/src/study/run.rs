@@ -19,7 +19,7 @@ use lab::{Lab, LabError, LabSpec, Monitor};
 use model::plan::PlannedTopology;
 use model::record::Calibration;
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, PlannedRun, RunRecord};
+use model::{CachedContent, Cell, PlannedRun, RunRecord};
 use store::ResultFolder;
 
 use crate::study::clients::RunClients;
@@ -29,7 +29,7 @@ use crate::study::progress::Progress;
 use crate::study::reference::ReferenceMeasurements;
 use crate::study::repetition::Repetition;
 use crate::study::result::summarise_runs;
-use crate::study::{Study, server_time};
+use crate::study::{Study, failed, server_time};
 
 /// Round trips measured before each run. More would take too long at an RTT of 150 ms.
 const CALIBRATION_PROBES: u32 = 7;
@@ -123,6 +123,8 @@ impl Study<'_> {
         let mut servers = servers?;
         record.round_trips = round_trips?;
         let warm_requests = self.warm(&lab, cells, &servers, planned.seed, logs)?;
+        // After the warm-up, which reads files as well.
+        record.content = self.set_page_cache()?;
         let _name_server = self.start_name_server(&lab, cells, logs)?;
         let cross = self.start_cross_traffic(&lab, cell, planned.seed, logs)?;
         if self.pcap {
@@ -171,6 +173,12 @@ impl Study<'_> {
             of_cells.extend(calibration.map(|found| Calibration { group: cell.group.group, ..found }));
         }
         Ok(of_cells)
+    }
+
+    /// Brings the files of the study into the stated state.
+    fn set_page_cache(&self) -> Result<Option<CachedContent>, Outcome> {
+        let set = |state| drive::set_page_cache(&self.content, state);
+        self.plan.page_cache.map(set).transpose().map_err(failed(FailureKind::Server))
     }
 
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Plan};
+use crate::media::{HdsModel, Media, MediaSource};
 use crate::origin_path::OriginPath;
 use crate::player::Player;
 use crate::tunable::Contents;
@@ -14,7 +15,9 @@ use crate::workload::bytes_of_path;
 const MOST_FILE_BYTES: u64 = 64_000_000;
 /// A study has at most this many files for its loops: they are written before the first run.
 const MOST_FILES: u64 = 20_000;
-/// The same, in bytes.
+/// The titles of libraries have at most this many files: each is a hard link.
+const MOST_LINKS: u64 = 500_000;
+/// The same as [`MOST_FILES`], in bytes.
 const MOST_BYTES: u64 = 4_000_000_000;
 
 impl Plan {
@@ -50,11 +53,18 @@ impl Plan {
         let pairs: BTreeSet<(String, usize)> =
             started.map(|cell| (server(cell), cell.group.workload)).collect();
         let pages = self.pages();
-        let of_pages: BTreeSet<&str> = pages
-            .iter()
-            .flat_map(|page| &page.resources)
-            .map(|resource| without_query(&resource.path))
-            .collect();
+        let of_pages =
+            pages.iter().flat_map(|page| &page.resources).map(|resource| without_query(&resource.path));
+        let manifests: Vec<String> = self.media.iter().flat_map(Media::manifests).collect();
+        let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_keys());
+        let of_folders = self.media.iter().filter_map(|media| match &media.source {
+            MediaSource::Folder(of) => Some(of.files.keys().map(String::as_str)),
+            MediaSource::Modelled(_) => None,
+        });
+        let of_media = of_media.chain(of_folders.flatten());
+        let known: BTreeSet<&str> =
+            of_pages.chain(of_media).chain(manifests.iter().map(String::as_str)).collect();
+        let known = KnownPaths { known, media: &self.media };
         let mut has_files = false;
         for (server, workload) in &pairs {
             let named = &self.workloads[*workload];
@@ -62,7 +72,7 @@ impl Plan {
             has_files |= contents == Contents::Files;
             for (index, path) in load.paths.iter().enumerate() {
                 let method = named.options.requests.method_of(index);
-                check_path(path, method, contents, &of_pages).map_err(|problem| {
+                check_path(path, method, contents, &known).map_err(|problem| {
                     format!("workload `{}`: the server `{server}` {problem}", named.name)
                 })?;
             }
@@ -72,14 +82,31 @@ impl Plan {
 
     fn check_size(&self) -> Result<(), String> {
         let files = self.segments();
-        let (count, bytes) =
-            (files.len() as u64, files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
+        if let Some(live) = self.media.iter().find(|media| media.live_window_ns.is_some()) {
+            return Err(format!(
+                "servers of files cannot serve the live media `{}`; use the server `origin`",
+                live.name
+            ));
+        }
+        let links = |media: &Media| media.presentation.files().len() as u64 * u64::from(media.titles);
+        let links = self.media.iter().map(links).fold(0, u64::saturating_add);
+        if links > MOST_LINKS {
+            return Err(format!(
+                "the titles of the study's media have {links} files; use fewer titles or segments, at most {MOST_LINKS}"
+            ));
+        }
+        let modelled = self.media.iter().filter(|media| matches!(media.source, MediaSource::Modelled(_)));
+        let of_media = modelled.flat_map(|media| media.presentation.files().into_values());
+        let (count, bytes) = files
+            .into_values()
+            .chain(of_media)
+            .fold((0_u64, 0_u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
         if count <= MOST_FILES && bytes <= MOST_BYTES {
             return Ok(());
         }
         let size = |bytes| format_bytes(crate::number::float(bytes));
         Err(format!(
-            "servers of files need {count} files of {} for the study's loops; use at most {MOST_FILES} of {}, or the \
+            "servers of files need {count} files of {} for the study's loops and media; use at most {MOST_FILES} of {}, or the \
              server `origin`",
             size(bytes),
             size(MOST_BYTES)
@@ -87,27 +114,68 @@ impl Plan {
     }
 }
 
+/// The paths of the study's pages and media.
+struct KnownPaths<'a> {
+    known: BTreeSet<&'a str>,
+    media: &'a [Media],
+}
+
+impl KnownPaths<'_> {
+    /// Whether servers have this path.
+    fn contains(&self, path: &str) -> bool {
+        self.known.contains(path) || self.media.iter().any(|media| self.is_of(media, path))
+    }
+
+    /// Whether it is a path of media, of one of its titles, or has the form of a fragment of HDS. A fragment may
+    /// be missing: the server's answer to that is part of a study's question.
+    fn is_of(&self, media: &Media, path: &str) -> bool {
+        let Some(own) = media.without_title(path) else { return false };
+        let file = own.strip_prefix(media.folder().as_str());
+        self.known.contains(own.as_ref())
+            || media.hds().is_some() && file.is_some_and(HdsModel::is_fragment)
+            || media.live_window_ns.is_some() && file.is_some_and(|file| is_live_segment(media, file))
+    }
+
+    /// Whether a path with random parts, which may stand for too many paths to list, stands for paths of media.
+    fn are_of_media(&self, path: &str) -> bool {
+        let Ok(Some(pattern)) = Pattern::parse(without_query(path)) else { return false };
+        let ends = [pattern.least(), pattern.most()];
+        self.media.iter().any(|media| ends.iter().all(|path| self.is_of(media, path)))
+    }
+}
+
+/// Whether a file is a segment of a live stream, whose numbers have no end.
+fn is_live_segment(media: &Media, file: &str) -> bool {
+    let Some((folder, segment)) = file.rsplit_once('/') else { return false };
+    let is_number = segment.strip_suffix(".m4s").is_some_and(|number| number.parse::<u64>().is_ok());
+    let mut tracks = media.presentation.tracks.iter().flat_map(|track| &track.representations);
+    is_number && tracks.any(|of| of.name == folder)
+}
+
 /// Checks one path of a loop, whose problem ends a sentence that the server's name begins.
-fn check_path(path: &str, method: &str, contents: Contents, of_pages: &BTreeSet<&str>) -> Result<(), String> {
+fn check_path(path: &str, method: &str, contents: Contents, known: &KnownPaths<'_>) -> Result<(), String> {
     let is_read = ["GET", "HEAD"].contains(&method);
-    let is_page = |path: &str| of_pages.contains(without_query(path));
+    let is_file = |path: &str| known.contains(without_query(path));
+    if is_read && known.are_of_media(path) {
+        return Ok(());
+    }
     match contents {
         Contents::Unknown => Ok(()),
         Contents::Files => {
-            let is_file = |path: &String| {
-                bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES) || is_page(path)
+            let exists = |path: &String| {
+                bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES) || is_file(path)
             };
             let problem = match every_path(path) {
                 None => format!("`{path}` stands for more than {MOST_FILES} files"),
-                Some(paths) => match paths.iter().find(|path| !is_file(path)) {
+                Some(paths) => match paths.iter().find(|path| !exists(path)) {
                     Some(other) => format!("it has no `{}`", crate::formats::shown(other)),
                     None if is_read => return Ok(()),
                     None => format!("files have no method `{method}`"),
                 },
             };
             Err(format!(
-                "serves files only, and {problem}; request `/bytes/N` up to {} or paths of pages that the study \
-                 loads with GET or HEAD, or use the server `origin`",
+                "serves files only, and {problem}; request `/bytes/N` up to {} or paths of the study's \
+                 pages and media with GET or HEAD, or use the server `origin`",
                 format_bytes(crate::number::float(MOST_FILE_BYTES))
             ))
         }
@@ -116,20 +184,20 @@ fn check_path(path: &str, method: &str, contents: Contents, of_pages: &BTreeSet<
                 Ok(Some(pattern)) => (pattern.least(), pattern.most()),
                 _ => (path.to_owned(), path.to_owned()),
             };
-            [least, most].iter().try_for_each(|path| check_origin_path(path, method, is_page(path)))
+            [least, most].iter().try_for_each(|path| check_origin_path(path, method, is_file(path)))
         }
     }
 }
 
-fn check_origin_path(path: &str, method: &str, is_page: bool) -> Result<(), String> {
+fn check_origin_path(path: &str, method: &str, is_file: bool) -> Result<(), String> {
     let shown = crate::formats::shown(path);
     let wants_post = match OriginPath::parse(without_query(path)) {
-        _ if is_page || path == "/" => false,
+        _ if is_file || path == "/" => false,
         Ok(Some(own)) => own == OriginPath::Echo,
         Ok(None) => {
             return Err(format!(
-                "has no `{shown}`; request paths of pages that the study loads, `/bytes/N`, `/delay/MS`, \
-                 `/status/NNN`, or `/echo` with a `body`"
+                "has no `{shown}`; request paths of the study's pages and media, `/bytes/N`, \
+                 `/delay/MS`, `/status/NNN`, or `/echo` with a `body`"
             ));
         }
         Err(problem) => return Err(format!("has no `{shown}`: {problem}")),
@@ -192,7 +260,7 @@ mod tests {
         for (paths, expected) in [
             ("\"/bytes/abc\"", "the server `origin` has no `/bytes/abc`: `abc` is not a length; write 0 to"),
             ("\"/status/{random:598-600}\"", "has no `/status/600`: `600` is not a status"),
-            ("\"/nope\"", "has no `/nope`; request paths of pages that the study loads, `/bytes/N`"),
+            ("\"/nope\"", "has no `/nope`; request paths of the study's pages and media, `/bytes/N`"),
             ("\"/echo\"", "answers POST and PUT only at `/echo`; give the path a `body`"),
         ] {
             let fault = origin(&text(paths)).unwrap_err();

@@ -3,6 +3,7 @@
 use super::request_files::check_path;
 use crate::error::InputError;
 use crate::keys;
+use crate::media::Media;
 use crate::reader::{Key, Placed, Table};
 use crate::schedule::{Rate, Schedule, Share, Stage};
 use crate::units;
@@ -14,6 +15,8 @@ pub(super) const LOOP_KEYS: &[Key] = keys! {
         "Paths to request, each beginning with `/`; [`{random:1-7000}`](#random-parts-of-paths) is drawn for every request.";
     "urls", "text", "none", r#""urls/library.txt""#,
         "A [file of paths](#lists-of-urls), at most 200 000 lines. Excludes `paths`.";
+    "media", "text", "none", r#""film""#,
+        "All segments of [media](#medianame); of a library, the title is drawn for every request. Excludes `paths` and `urls`.";
     "order", "text", "`\"in turn\"`", r#""random""#, "The order of the paths: `in turn`, or `random` with equal probabilities.";
     "connections", "whole number", "`1`", "2", "Connections held open, 1 to 100 000.";
     "streams", "whole number", "`1`", "10", "Requests in flight on each connection, 1 to 10 000; HTTP/1.1 has one.";
@@ -83,6 +86,28 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
         schedule: Schedule::Rates { stages, arrivals, share: Share::WHOLE },
         queue_limit,
     })
+}
+
+/// The media whose segments a loop requests, if it names any.
+pub(super) fn read_media(table: &Table<'_>) -> Result<Option<Placed<String>>, InputError> {
+    let Some(media) = table.string("media")? else { return Ok(None) };
+    for other in ["paths", "urls", "script"] {
+        if table.keys().any(|known| known.value == other) {
+            return Err(media.error(format!("`media` excludes `{other}`; remove one of them")));
+        }
+    }
+    Ok(Some(media))
+}
+
+/// The paths of all segments of media.
+///
+/// # Errors
+/// It is a live stream, whose segments are known only while it runs.
+pub(super) fn paths_of(media: &Media) -> Result<Vec<String>, String> {
+    if media.live_window_ns.is_some() {
+        return Err(format!("`media`: `{}` is live; play it with a player, or write `paths`", media.name));
+    }
+    Ok(media.segment_paths())
 }
 
 /// The schedule of a script, whose requests are still to be read; `None` without one.

@@ -56,7 +56,7 @@ pub(super) fn read(table: &Table<'_>) -> Result<Player, InputError> {
     Ok(player)
 }
 
-fn read_ladder(table: &Table<'_>) -> Result<(Vec<u64>, Vec<Placed<String>>), InputError> {
+pub(super) fn read_ladder(table: &Table<'_>) -> Result<(Vec<u64>, Vec<Placed<String>>), InputError> {
     let ladder = table.required("ladder", Table::strings)?;
     let count = ladder.value.len();
     if !(1..=MOST_REPRESENTATIONS).contains(&count) {

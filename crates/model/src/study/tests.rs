@@ -6,6 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::backend::Backend;
+use crate::media::{
+    Media, MediaFolder, MediaSource, Presentation, Representation, Segment, Track, TrackKind,
+};
 use crate::monitor::MonitorRate;
 use crate::plan::{Cell, NamedWorkload, PlannedTopology};
 use crate::plan_text::plan_text;
@@ -44,6 +47,11 @@ const PAGES: &[(&str, &str)] = &[
     ("small", include_str!("../../../../pages/small.toml")),
     ("large", include_str!("../../../../pages/large.toml")),
     ("broken", "title = 'x'\n[[resource]]\npath = 'x'\nkind = 'html'\nsizes = ['1kB']\n"),
+];
+
+const MEDIA: &[(&str, &str)] = &[
+    ("clip", include_str!("../../../../media/clip.toml")),
+    ("broken", "title = 'x'\nsegment = '2s'\nlength = '1min'\n[video]\nladder = ['1Mbit']\n"),
 ];
 
 /// Lists of URLs, timing scripts and a body.
@@ -86,6 +94,43 @@ impl Library for TestLibrary {
 
     fn pages(&self) -> Vec<String> {
         names(PAGES)
+    }
+
+    fn media(&self) -> Vec<String> {
+        names(MEDIA)
+    }
+
+    fn media_file(&self, name: &str) -> Result<DataFile, String> {
+        file("media", MEDIA, name)
+    }
+
+    fn media_folder(&self, name: &str, folder: &str, _: Option<&str>) -> Result<Media, String> {
+        if folder != "made" {
+            return Err(format!("{folder} does not exist"));
+        }
+        let path = |file: &str| format!("/media/{name}/{file}");
+        let segment = Segment { url: path("video/1.m4s"), range: None, bytes: Some(1000) };
+        let representation = Representation {
+            name: "video".into(),
+            bits_per_s: 8000,
+            initialization: None,
+            segments: vec![segment],
+        };
+        let track = Track {
+            kind: TrackKind::Video,
+            durations_ns: vec![1_000_000_000],
+            representations: vec![representation],
+        };
+        let files = [("video/1.m4s", 1000), ("manifest.mpd", 500), ("notes.txt", 50)];
+        let files = files.into_iter().map(|(file, bytes)| (path(file), bytes)).collect();
+        let source = MediaFolder { folder: folder.into(), manifest: "manifest.mpd".into(), files };
+        Ok(Media {
+            name: name.into(),
+            presentation: Presentation { tracks: vec![track] },
+            source: MediaSource::Folder(source),
+            titles: 0,
+            live_window_ns: None,
+        })
     }
 
     fn servers(&self) -> Vec<String> {
@@ -298,7 +343,7 @@ fn faults_of_keys_and_types() {
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
          margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, class, arm, server, \
-         group, hold, cores, server_time, warm, dns, accept, claim, monitor, figures, published, csv",
+         group, hold, cores, server_time, warm, page_cache, dns, accept, claim, monitor, figures, published, csv",
     );
     assert_fault(
         5,

@@ -5,8 +5,8 @@ use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::request_files::RequestFile;
 use super::{
-    Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, metric, player,
-    published, repetition, requests, servers, start, topology,
+    Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, media, metric,
+    player, published, repetition, requests, servers, start, topology,
 };
 use std::rc::Rc;
 
@@ -49,6 +49,7 @@ const STUDY_KEYS: &[Key] = keys! {
         "What emulates the networks: `user-space`, `netem`; [below](#backends).";
     "matrix", "table `[matrix]`", "required", "", "The factors and their levels; [below](#matrix).";
     "workload", "tables `[workload.NAME]`", "required", "", "The workloads; [below](#workloadname).";
+    "media", "tables `[media.NAME]`", "none", "", "Media to play or to request; [below](#medianame).";
     "class", "tables `[class.NAME]`", "none", "", "Classes of requests by their paths, at most 16; [below](#classname).";
     "arm", "tables `[arm.NAME]`", "none", "", "Levels that vary together; [below](#arms).";
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
@@ -58,6 +59,8 @@ const STUDY_KEYS: &[Key] = keys! {
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
     "warm", "requests or duration", "none", r#""500 requests""#,
         "The warm-up of the servers by a separate client before each run: a number of requests or a time; [below](#warm).";
+    "page_cache", "text", "none: as it is", r#""cold""#,
+        "Whether the files of the study are in the kernel's page cache when a run begins: `cold` or `warm`; [below](#page_cache).";
     "dns", "duration", "none: clients know the address", r#""20ms""#,
         "The round trip to a name server that clients ask for the server's address, up to 10 s; [below](#dns).";
     "accept", "list of texts", "none", r#"["client_waited"]"#,
@@ -107,6 +110,9 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\": requests", keys: requests::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
+    TableKeys { table: "[media.NAME]", keys: media::KEYS },
+    TableKeys { table: "[media.NAME.hds]", keys: media::HDS_KEYS },
+    TableKeys { table: "[media.NAME.video] and [media.NAME.audio]", keys: media::TRACK_KEYS },
     TableKeys { table: "[class.NAME]", keys: classes::KEYS },
     TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
@@ -148,6 +154,8 @@ pub(super) struct NamedEntry {
     pub(super) repeat: Option<Place>,
     /// The file that has its requests.
     pub(super) requests: Option<RequestFile>,
+    /// The media whose segments a loop requests.
+    pub(super) media: Option<Placed<String>>,
     pub(super) what: Entry,
 }
 
@@ -209,6 +217,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         network_keys: Vec::new(),
         backends: None,
         workloads,
+        media: media::read(root)?,
         servers,
         groups: Vec::new(),
         hold,
@@ -221,6 +230,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         cores: cores::read(root)?,
         server_time: root.flag("server_time")?,
         warm: root.parsed("warm", str::parse)?.map(|warm| warm.value),
+        page_cache: root.parsed("page_cache", str::parse)?,
         dns: dns::read(root)?,
     };
     study.set_backends(root.some_strings("backends")?);
@@ -334,12 +344,15 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let start = start::read(&table)?.unwrap_or_default();
     let visit = table.named::<Visit>("visit")?;
     let repeat = visit.filter(|visit| visit.value == Visit::Repeat).map(|visit| visit.place);
+    let is_loop = matches!(kind, WorkloadKind::Closed | WorkloadKind::Open);
+    let media = if is_loop { loops::read_media(&table)? } else { None };
     let (mut options, requests) = match kind {
+        WorkloadKind::Closed | WorkloadKind::Open if media.is_some() => (requests::read(&table)?, None),
         WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, RequestFile::read(&table)?),
         WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
     };
     options.connections.first_visit = repeat.is_some();
-    Ok(NamedEntry { name, clients, start, options, repeat, requests, what })
+    Ok(NamedEntry { name, clients, start, options, repeat, requests, media, what })
 }
 
 /// The keys of a kind of workload.

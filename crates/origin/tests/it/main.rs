@@ -4,6 +4,8 @@
 
 mod client;
 mod http3;
+mod just_in_time;
+mod media;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

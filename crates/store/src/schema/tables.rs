@@ -145,6 +145,8 @@ impl Table for RunSummary {
             block [block] "number of the run's block in the plan";
             began_unix_ns [began_unix_ns] "start, Unix time; for people, never subtracted";
             took_ns [took_ns] "duration, including the setup of the lab";
+            content_bytes [content? bytes] "length of the files of servers, links counted once; null if the study does not state the page cache";
+            content_cached_bytes [content? cached_bytes] "bytes of these files in the page cache when the run began";
         };
         let counts = columns! { ""
             requests_count [counts.requests] "rows of the run in the table `requests`";

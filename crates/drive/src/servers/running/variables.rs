@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use minijinja::value::{Serde, Value};
 use model::assignment::Target;
+use model::media::{Media, MediaSource};
 use model::{Page, Setting, Settings, Variant};
 
 use super::{Privileges, StartSpec};
@@ -54,6 +55,8 @@ impl Adapter {
             ("is_root", Value::from(privileges == Privileges::Root)),
             ("pins", Value::from(Serde(spec.pins))),
             ("pins_json", Value::from(serde_json::to_string(spec.pins)?)),
+            ("media_files", Value::from(has_files(spec.media))),
+            ("media_json", Value::from(serde_json::to_string(spec.media)?)),
             ("pages_json", Value::from(serde_json::to_string(spec.pages)?)),
             ("pages", pages_value(spec.pages)?),
         ]))
@@ -67,6 +70,11 @@ impl Adapter {
         });
         Value::from(entries.collect::<BTreeMap<_, _>>())
     }
+}
+
+/// Whether some of the media has files, which the origin then serves.
+fn has_files(media: &[Media]) -> bool {
+    media.iter().any(|media| matches!(media.source, MediaSource::Folder(_)))
 }
 
 fn setting_value(setting: &Setting) -> Value {
@@ -137,6 +145,7 @@ mod tests {
             set,
             back,
             pages: &[],
+            media: &[],
             content: Path::new("/nonexistent/content"),
             identity: &identity,
             server_name: "server.h123.test",

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
 use lab::Node;
+use model::media::Media;
 use model::tunable::NO_SETTINGS;
 use model::{Outcome, Page, Pins, Variant};
 
-use crate::commands::serve::all_pages;
+use crate::commands::serve::{all_media, all_pages};
 use crate::server_choice::V6_SUFFIX;
 
 /// What the servers of a lab share.
@@ -19,6 +20,7 @@ pub(crate) struct ServerSetup {
     /// The authority's certificate, for clients.
     pub(crate) authority_file: PathBuf,
     pages: Vec<Page>,
+    media: Vec<Media>,
     content: PathBuf,
     folder: PathBuf,
     tool: PathBuf,
@@ -42,6 +44,7 @@ impl ServerSetup {
             authority,
             authority_file,
             pages,
+            media: all_media()?,
             content,
             folder: folder.to_owned(),
             tool: std::env::current_exe().context("cannot find the path of this program")?,
@@ -75,6 +78,7 @@ impl ServerSetup {
             set: &NO_SETTINGS,
             back: None,
             pages: &self.pages,
+            media: &self.media,
             content: &self.content,
             identity: &identity,
             server_name: name,

@@ -1,0 +1,231 @@
+//! Modelled media, whose segments are made when they are requested: from the pattern of `/bytes/N`.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use model::media::{Media, MediaSource, Track};
+use workload::formats::dash::{Addressing, write_mpd};
+use workload::formats::hls::write_media;
+use workload::formats::package::{Live, Package, PackagedTrack};
+use workload::hds_media::HdsPackage;
+use workload::media::{MPD_TYPE, PLAYLIST_TYPE, manifests, modelled_package};
+
+use super::live::LiveTrack;
+use crate::answer::{Answer, Caching, Part};
+use crate::body::Content;
+use crate::files::media_type;
+
+const F4M_TYPE: &str = "application/f4m+xml";
+const BOOTSTRAP_TYPE: &str = "video/abst";
+
+/// All modelled media of an origin.
+pub(crate) struct ModelledMedia(Vec<ServedMedia>);
+
+struct ServedMedia {
+    media: Media,
+    /// What its paths stand for; of a live stream, only the initialization segments.
+    files: HashMap<String, File>,
+    live: Option<LiveStream>,
+}
+
+enum File {
+    /// A segment of this length.
+    Segment(u64),
+    /// A fragment: its first bytes, and its length.
+    Fragment(Bytes, u64),
+    Document(Bytes, HeaderValue, Caching),
+}
+
+struct LiveStream {
+    package: Package,
+    tracks: Vec<LiveTrack>,
+    facts: Live,
+    began_unix_ns: u64,
+}
+
+impl ModelledMedia {
+    /// Media; a live stream began so long ago that its window is full at `now_unix_ns`.
+    pub(crate) fn new(media: &[Media], now_unix_ns: u64) -> anyhow::Result<Self> {
+        let modelled = media.iter().filter(|media| matches!(media.source, MediaSource::Modelled(_)));
+        let served = modelled.map(|media| ServedMedia::new(media, now_unix_ns));
+        Ok(ModelledMedia(served.collect::<anyhow::Result<_>>()?))
+    }
+
+    /// The answer to GET; `None` for a path that is not of media.
+    pub(crate) fn answer(
+        &self,
+        path: &str,
+        fields: &HeaderMap,
+        pattern: &Bytes,
+        now_unix_ns: u64,
+    ) -> Option<Answer> {
+        let find = |served: &'_ ServedMedia| served.media.without_title(path).is_some();
+        let served = self.0.iter().find(|served| find(served))?;
+        let own = served.media.without_title(path)?;
+        if let Some(file) = served.files.get(own.as_ref()) {
+            return Some(file.answer(&own, fields, pattern));
+        }
+        let file = served.live.as_ref().and_then(|live| live.file(&served.media, &own, now_unix_ns));
+        Some(match file {
+            Some(file) => file.answer(&own, fields, pattern),
+            None => Answer::status(StatusCode::NOT_FOUND),
+        })
+    }
+}
+
+impl ServedMedia {
+    fn new(media: &Media, now_unix_ns: u64) -> anyhow::Result<Self> {
+        let mut files = HashMap::new();
+        let mut live = None;
+        if let Some(package) = HdsPackage::new(media) {
+            add_hds(media, &package, &mut files);
+        } else if let Some(window_ns) = media.live_window_ns {
+            live = Some(LiveStream::new(media, window_ns, now_unix_ns)?);
+            let representations = media.presentation.tracks.iter().flat_map(|track| &track.representations);
+            let segments = representations.filter_map(|of| of.initialization.as_ref());
+            files.extend(segments.map(|own| (own.url.clone(), File::Segment(own.bytes.unwrap_or(0)))));
+        } else {
+            let segments = media.presentation.files().into_iter();
+            files.extend(segments.map(|(path, bytes)| (path.to_owned(), File::Segment(bytes))));
+            for manifest in manifests(media) {
+                let media_type = HeaderValue::from_static(manifest.media_type);
+                files.insert(manifest.path, document(manifest.text.into(), media_type, Caching::Manifest));
+            }
+        }
+        Ok(ServedMedia { media: media.clone(), files, live })
+    }
+}
+
+fn document(text: Bytes, media_type: HeaderValue, caching: Caching) -> File {
+    File::Document(text, media_type, caching)
+}
+
+fn add_hds(media: &Media, package: &HdsPackage, files: &mut HashMap<String, File>) {
+    let folder = media.folder();
+    for fragment in package.segments.values().flatten() {
+        let head = Bytes::from(fragment.head.clone());
+        files.insert(fragment.path.clone(), File::Fragment(head, fragment.bytes()));
+    }
+    for (name, bytes, media_type) in [
+        ("manifest.f4m", package.manifest(media).into_bytes(), F4M_TYPE),
+        ("index.bootstrap", package.bootstrap_bytes(), BOOTSTRAP_TYPE),
+    ] {
+        let media_type = HeaderValue::from_static(media_type);
+        files.insert(format!("{folder}{name}"), document(bytes.into(), media_type, Caching::Manifest));
+    }
+}
+
+impl File {
+    fn answer(&self, path: &str, fields: &HeaderMap, pattern: &Bytes) -> Answer {
+        let of_pattern = |offset, left| Content::of_pattern(pattern, offset, left);
+        match self {
+            File::Segment(bytes) => {
+                let part = Part::of(fields, *bytes);
+                Answer::part(media_type(path), *bytes, part, of_pattern).for_media(path)
+            }
+            File::Fragment(head, bytes) => {
+                let content = |offset: u64, left: u64| {
+                    let length = head.len() as u64;
+                    if offset >= length {
+                        return of_pattern(offset - length, left);
+                    }
+                    let end = (offset + left).min(length);
+                    let part = head.slice(position(offset)..position(end));
+                    Content::headed(part, of_pattern(0, left - (end - offset)))
+                };
+                Answer::part(media_type(path), *bytes, Part::of(fields, *bytes), content).for_media(path)
+            }
+            File::Document(text, media_type, caching) => {
+                let bytes = text.len() as u64;
+                let content = |offset: u64, left: u64| {
+                    Content::Memory(text.slice(position(offset)..position(offset + left)))
+                };
+                let mut answer = Answer::part(media_type.clone(), bytes, Part::of(fields, bytes), content);
+                caching.add_to(&mut answer.fields);
+                answer
+            }
+        }
+    }
+}
+
+/// A place in something in memory.
+fn position(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+impl LiveStream {
+    fn new(media: &Media, window_ns: u64, now_unix_ns: u64) -> anyhow::Result<Self> {
+        let unplayable = || format!("the media `{}` has no duration, so it cannot be live", media.name);
+        let package = modelled_package(media).with_context(unplayable)?;
+        let tracks = media.presentation.tracks.iter().map(|track| LiveTrack::new(track, window_ns));
+        let tracks = tracks.collect::<Option<Vec<_>>>().with_context(unplayable)?;
+        let longest = |track: &Track| track.durations_ns.iter().copied().max().unwrap_or(0);
+        let segment_ns = media.presentation.tracks.iter().map(longest).max().unwrap_or(0);
+        // Manifests write whole milliseconds.
+        let began_unix_ns = now_unix_ns.saturating_sub(window_ns) / 1_000_000 * 1_000_000;
+        let facts = Live {
+            epoch_unix_ns: Some(began_unix_ns),
+            window_ns: Some(window_ns),
+            reload_ns: Some(segment_ns),
+            // Three segments, as HLS recommends (RFC 8216, section 6.3.3).
+            delay_ns: Some(segment_ns.saturating_mul(3)),
+        };
+        Ok(LiveStream { package, tracks, facts, began_unix_ns })
+    }
+
+    /// What a path stands for at this time.
+    fn file(&self, media: &Media, path: &str, now_unix_ns: u64) -> Option<File> {
+        let since_ns = now_unix_ns.saturating_sub(self.began_unix_ns);
+        let file = path.strip_prefix(media.folder().as_str())?;
+        let text = |text: String, media_type| {
+            Some(document(text.into(), HeaderValue::from_static(media_type), Caching::LiveManifest))
+        };
+        match file.rsplit_once('/') {
+            None if file == "manifest.mpd" => {
+                let tracks = (0..self.tracks.len()).filter_map(|track| self.window(track, since_ns));
+                let window = Package { tracks: tracks.collect(), live: Some(self.facts) };
+                text(write_mpd(&window, Addressing::Timeline, now_unix_ns), MPD_TYPE)
+            }
+            None if file == "main.m3u8" => {
+                text(workload::formats::hls::write_multivariant(&self.package), PLAYLIST_TYPE)
+            }
+            None => None,
+            Some((folder, name)) => {
+                let (track, representation) = self.find(media, folder)?;
+                if name == "index.m3u8" {
+                    let window = self.window(track, since_ns)?;
+                    let own = window.representations.get(representation)?;
+                    return text(write_media(&window, own, Some(&self.facts), "../"), PLAYLIST_TYPE);
+                }
+                let number = name.strip_suffix(".m4s").filter(|name| !name.starts_with(['+', '0']))?;
+                let segment = self.tracks[track].find(number.parse().ok()?, since_ns)?;
+                let of = &media.presentation.tracks[track].representations[representation];
+                of.segments.get(segment.index)?.bytes.map(File::Segment)
+            }
+        }
+    }
+
+    /// The track and the representation whose segments are in this folder.
+    fn find(&self, media: &Media, folder: &str) -> Option<(usize, usize)> {
+        media.presentation.tracks.iter().enumerate().find_map(|(track, of)| {
+            let place = of.representations.iter().position(|representation| representation.name == folder);
+            place.map(|place| (track, place))
+        })
+    }
+
+    /// The available segments of a track.
+    fn window(&self, track: usize, since_ns: u64) -> Option<PackagedTrack> {
+        let of = self.package.tracks.get(track)?;
+        let segments = self.tracks.get(track)?.window(since_ns);
+        let tick_ns = model::units::NANOS_PER_S / u64::from(of.timescale.max(1));
+        let first = segments.first();
+        Some(PackagedTrack {
+            first_number: first.map_or(1, |first| first.number),
+            first_time: first.map_or(0, |first| first.start_ns / tick_ns.max(1)),
+            durations: segments.iter().map(|segment| segment.duration_ns / tick_ns.max(1)).collect(),
+            ..of.clone()
+        })
+    }
+}
