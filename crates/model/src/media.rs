@@ -94,6 +94,11 @@ impl std::fmt::Display for ByteRange {
 }
 
 impl Track {
+    /// The bit rates of its representations, in bit/s.
+    pub fn ladder_bits_per_s(&self) -> Vec<u64> {
+        self.representations.iter().map(|one| one.bits_per_s).collect()
+    }
+
     /// How long it plays, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.durations_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))

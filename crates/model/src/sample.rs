@@ -227,6 +227,8 @@ named! { "a kind of failure";
         Server = "server",
         /// The client process failed.
         Client = "client",
+        /// The client gave the request up and cancelled it, as players do with slow segments.
+        Cancelled = "cancelled",
         /// The lab could not be built.
         Lab = "lab",
         /// The system refused (descriptors, ports, memory).
@@ -243,6 +245,11 @@ impl Outcome {
     /// Whether all went as expected.
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
+    }
+
+    /// Whether the client gave it up: no failure of the server or the network.
+    pub fn is_cancelled(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
     }
 
     /// The failure, where it failed.

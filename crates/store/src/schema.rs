@@ -11,7 +11,7 @@ use crate::cell::{Cell, Kind, Value};
 pub(crate) use tables::for_each_table;
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses all others.
-pub const SCHEMA_VERSION: u32 = 8;
+pub const SCHEMA_VERSION: u32 = 9;
 
 /// A description of a table, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]

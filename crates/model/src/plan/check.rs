@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
+use crate::player::Player;
 use crate::request_path::check_request_path;
 use crate::schedule::Schedule;
 use crate::statistic::Statistic;
@@ -194,12 +195,45 @@ fn check_workload(workload: &Workload) -> Checked {
             check_index("resource", *resource, page.resources.len())?;
         }
     }
-    if let Some(player) = workload.player()
-        && (player.ladder_bits_per_s.is_empty() || player.segments == 0)
-    {
-        return Err("its video has no representations or segments".to_owned());
+    if let Some(player) = workload.player() {
+        check_player(player)?;
     }
     workload.paths().iter().try_for_each(|path| check_request_path(path))
+}
+
+/// The tracks of a player: each of a kind, complete, and on the server of the study.
+fn check_player(player: &Player) -> Checked {
+    let tracks = &player.presentation.tracks;
+    if tracks.is_empty() && player.live.is_none() {
+        return Err("its presentation has no tracks".to_owned());
+    }
+    for (index, track) in tracks.iter().enumerate() {
+        let kind = track.kind;
+        if tracks[..index].iter().any(|other| other.kind == kind) {
+            return Err(format!("its presentation has several {kind} tracks; a player plays one"));
+        }
+        let segments = track.durations_ns.len();
+        if segments == 0 || track.representations.is_empty() {
+            return Err(format!("its {kind} track has no representations or segments"));
+        }
+        if track.durations_ns.contains(&0) {
+            return Err(format!("a segment of its {kind} track has no duration"));
+        }
+        if let Some(other) = track.representations.iter().find(|one| one.segments.len() != segments) {
+            return Err(format!(
+                "the representation `{}` of its {kind} track has {} segments, expected {segments}",
+                other.name,
+                other.segments.len()
+            ));
+        }
+    }
+    let outside = player.resources().into_iter().find(|resource| !resource.path.starts_with('/'));
+    outside.map_or(Ok(()), |resource| {
+        Err(format!(
+            "its segment `{}` is not on the server of the study",
+            crate::formats::shown(&resource.path)
+        ))
+    })
 }
 
 fn check_topology(topology: &Topology) -> Checked {
