@@ -340,6 +340,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             workload,
             options: model::options::Options::default(),
         }],
+        media: Vec::new(),
         servers: vec!["origin".to_owned()],
         cells,
         runs,

@@ -19,6 +19,7 @@ static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
 static TOPOLOGIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../topologies");
 static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
+static MEDIA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../media");
 
 /// All data files.
 #[derive(Default)]
@@ -46,6 +47,14 @@ impl Library for DataFiles {
         let mut pages = names("pages", &PAGES);
         pages.extend(self.further_page.iter().map(|(name, _)| (*name).to_owned()));
         pages
+    }
+
+    fn media(&self) -> Vec<String> {
+        names("media", &MEDIA)
+    }
+
+    fn media_file(&self, name: &str) -> Result<DataFile, String> {
+        read("media", &MEDIA, name)
     }
 
     fn servers(&self) -> Vec<String> {
@@ -195,12 +204,14 @@ pub(crate) enum Kind {
     Study,
     Network,
     Page,
+    Media,
     Topology,
     Server,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 5] = [Kind::Study, Kind::Network, Kind::Page, Kind::Topology, Kind::Server];
+    pub(crate) const ALL: [Kind; 6] =
+        [Kind::Study, Kind::Network, Kind::Page, Kind::Media, Kind::Topology, Kind::Server];
 
     /// The folder of its files, in the current folder and in the binary.
     pub(crate) const fn folder(self) -> &'static str {
@@ -208,6 +219,7 @@ impl Kind {
             Kind::Study => "studies",
             Kind::Network => "networks",
             Kind::Page => "pages",
+            Kind::Media => "media",
             Kind::Topology => "topologies",
             Kind::Server => "servers",
         }
@@ -218,6 +230,7 @@ impl Kind {
             Kind::Study => Some(&STUDIES),
             Kind::Network => Some(&NETWORKS),
             Kind::Page => Some(&PAGES),
+            Kind::Media => Some(&MEDIA),
             Kind::Topology => Some(&TOPOLOGIES),
             Kind::Server => None,
         }

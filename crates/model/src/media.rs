@@ -3,9 +3,34 @@
 //! DASH calls a track an adaptation set (ISO/IEC 23009-1), HLS a rendition group or the variant streams (RFC
 //! 8216). All readers of manifests produce these types, and everything that plays or serves media uses them.
 
+mod modelled;
+
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::named;
+
+pub use modelled::{MediaModel, RepresentationModel, SceneModel, TrackModel, segment_bytes};
+
+/// Media under the name by which a study refers to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    /// The name.
+    pub name: String,
+    /// Its tracks and segments.
+    pub presentation: Presentation,
+    /// Where its bytes come from.
+    pub source: MediaSource,
+}
+
+/// Where the bytes of media come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum MediaSource {
+    /// Servers make them: segments of a seeded size distribution.
+    Modelled(MediaModel),
+}
 
 /// Media on demand, or the part of a live stream that its manifest lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +118,48 @@ impl std::fmt::Display for ByteRange {
     }
 }
 
+impl Media {
+    /// Media of a model.
+    pub fn modelled(name: &str, model: MediaModel) -> Media {
+        let presentation = model.presentation(name);
+        Media { name: name.to_owned(), presentation, source: MediaSource::Modelled(model) }
+    }
+
+    /// The folder of its files in URLs, such as `/media/film/`.
+    pub fn folder(&self) -> String {
+        format!("/media/{}/", self.name)
+    }
+
+    /// The name of the media that a path below `/media/` belongs to.
+    pub fn name_in(path: &str) -> Option<&str> {
+        path.strip_prefix("/media/")?.split_once('/').map(|(name, _)| name)
+    }
+
+    /// The paths of its manifests: DASH, HLS, and an HLS playlist for each representation.
+    pub fn manifests(&self) -> Vec<String> {
+        match &self.source {
+            MediaSource::Modelled(_) => {
+                let folder = self.folder();
+                let of_all = ["manifest.mpd", "main.m3u8"].map(|file| format!("{folder}{file}"));
+                let representations =
+                    self.presentation.tracks.iter().flat_map(|track| &track.representations);
+                let first = representations.filter_map(|of| of.segments.first());
+                let playlists = first.filter_map(|segment| {
+                    segment.url.rsplit_once('/').map(|(folder, _)| format!("{folder}/index.m3u8"))
+                });
+                of_all.into_iter().chain(playlists).collect()
+            }
+        }
+    }
+
+    /// What it is, in one line.
+    pub fn describe(&self) -> String {
+        match &self.source {
+            MediaSource::Modelled(model) => format!("modelled: {}", model.describe()),
+        }
+    }
+}
+
 impl Track {
     /// The bit rates of its representations, in bit/s.
     pub fn ladder_bits_per_s(&self) -> Vec<u64> {
@@ -109,6 +176,40 @@ impl Presentation {
     /// How long it plays, in nanoseconds: as long as its longest track.
     pub fn duration_ns(&self) -> u64 {
         self.tracks.iter().map(Track::duration_ns).max().unwrap_or(0)
+    }
+
+    /// Every segment, initialization segments included.
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        let representations = self.tracks.iter().flat_map(|track| &track.representations);
+        representations.flat_map(|of| of.initialization.iter().chain(&of.segments))
+    }
+
+    /// The lengths of its whole resources by their paths, in bytes.
+    pub fn files(&self) -> BTreeMap<&str, u64> {
+        let whole = self.segments().filter(|segment| segment.range.is_none());
+        whole.filter_map(|segment| Some((segment.url.as_str(), segment.bytes?))).collect()
+    }
+
+    /// Checks that every representation has as many segments as its track has durations.
+    ///
+    /// # Errors
+    /// The first contradiction, as the end of a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.tracks.is_empty() {
+            return Err("it has no tracks".to_owned());
+        }
+        for track in &self.tracks {
+            if track.representations.is_empty() || track.durations_ns.is_empty() {
+                return Err(format!("a track of {} has no representations or segments", track.kind));
+            }
+            for of in &track.representations {
+                let (found, expected) = (of.segments.len(), track.durations_ns.len());
+                if found != expected {
+                    return Err(format!("`{}` has {found} segments and {expected} durations", of.name));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The tracks of a kind.

@@ -21,6 +21,7 @@ use crate::cores::CoreChoice;
 use crate::csv::CsvTable;
 use crate::delivery::Delivery;
 use crate::external::OWN_CLIENT;
+use crate::media::Media;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
 use crate::options::Options;
@@ -114,6 +115,9 @@ pub struct Plan {
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
+    /// The media of the study, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
     /// The servers of the matrix: names of servers, or of `[server.NAME]` tables of the study.
     pub servers: Vec<String>,
     /// Every cell, in the order of the matrix.

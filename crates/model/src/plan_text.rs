@@ -42,6 +42,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.describe())?;
+    for media in &plan.media {
+        entry(out, "media", &format!("{}: {}", media.name, media.describe()))?;
+    }
     for class in &plan.classes {
         entry(out, "class", &format!("{}: {}", class.name, class.paths.join(", ")))?;
     }

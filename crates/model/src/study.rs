@@ -33,6 +33,7 @@ mod hold;
 mod join;
 mod links;
 mod loops;
+mod media;
 mod metric;
 mod overrides;
 mod player;
@@ -79,6 +80,7 @@ pub struct Study {
     factors: Rc<[DeclaredFactor]>,
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
+    media: Vec<media::MediaEntry>,
     servers: Vec<servers::ServerEntry>,
     /// The client groups; one without a name where the study names none.
     groups: Vec<groups::GroupEntry>,
@@ -115,6 +117,8 @@ pub trait Library {
     fn topologies(&self) -> Vec<String>;
     /// The names of the pages (`pages/NAME.toml`).
     fn pages(&self) -> Vec<String>;
+    /// The names of the media (`media/NAME.toml`).
+    fn media(&self) -> Vec<String>;
     /// The names of the servers (`servers/NAME/`).
     fn servers(&self) -> Vec<String>;
     /// The facts about a server in [`Library::servers`].
@@ -160,6 +164,11 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn page(&self, name: &str) -> Result<DataFile, String>;
+    /// The file of the media of a name in [`Library::media`].
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn media_file(&self, name: &str) -> Result<DataFile, String>;
     /// A file of requests that a workload names: a list of URLs, a body or a timing script.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use model::error::{DataFile, Source};
 use model::keys;
+use model::media::Media;
 use model::plan::NamedWorkload;
 use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Override, OverrideValue, Study};
@@ -52,6 +53,14 @@ impl Library for Folders {
 
     fn pages(&self) -> Vec<String> {
         names("pages")
+    }
+
+    fn media(&self) -> Vec<String> {
+        names("media")
+    }
+
+    fn media_file(&self, name: &str) -> Result<DataFile, String> {
+        Ok(DataFile { file: format!("media/{name}.toml"), text: text("media", name) })
     }
 
     fn servers(&self) -> Vec<String> {
@@ -194,6 +203,26 @@ fn every_page_can_be_read_and_stays_under_its_own_folder() {
             assert!(resource.path.starts_with(&format!("/{name}/")), "{name}: {}", resource.path);
         }
     }
+}
+
+#[test]
+fn media_has_the_sizes_that_its_study_states() {
+    let media = |name: &str| {
+        let file = format!("media/{name}.toml");
+        Media::parse(name, Source { file: &file, text: &text("media", name) }).unwrap()
+    };
+    for name in names("media") {
+        media(&name).presentation.check().unwrap();
+    }
+    let published = media("bbc-dash");
+    let medians = published.presentation.tracks.iter().map(|track| {
+        let last = track.representations.last().unwrap();
+        let mut lengths: Vec<u64> = last.segments.iter().filter_map(|segment| segment.bytes).collect();
+        lengths.sort_unstable();
+        (last.bits_per_s, lengths[lengths.len() / 2] / 1000)
+    });
+    let medians: Vec<(u64, u64)> = medians.collect();
+    assert!(matches!(medians.as_slice(), [(8_000_000, 3690..=3710), (128_000, 60)]), "{medians:?}");
 }
 
 #[test]

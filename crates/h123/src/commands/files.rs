@@ -12,7 +12,7 @@ use crate::exit::{Exit, UsageError};
 use crate::library::Kind;
 use crate::terminal::{note, print, table};
 
-/// List the studies, networks, pages, topologies and servers that commands can name
+/// List the studies, networks, pages, media, topologies and servers that commands can name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 list
@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
     kind: Option<Kind>,
 }
 
-/// Print the file of a study, network, page, topology or server
+/// Print the file of a study, network, page, media, topology or server
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 show north-carolina
@@ -36,7 +36,7 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
-/// Copy a study, network, page, topology or server under a new name
+/// Copy a study, network, page, media, topology or server under a new name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 new study shop
@@ -52,7 +52,7 @@ pub(crate) struct NewArgs {
     ///
     /// Example: office
     name: String,
-    /// Copy this one [default: quick, dsl, small, pair or nginx]
+    /// Copy this one [default: quick, dsl, small, clip, pair or nginx]
     ///
     /// Example: --from tokyo
     #[arg(long, value_name = "NAME")]
@@ -127,6 +127,7 @@ pub(crate) fn create(args: &NewArgs) -> Result<Exit> {
         Kind::Study => "quick",
         Kind::Network => "dsl",
         Kind::Page => "small",
+        Kind::Media => "clip",
         Kind::Topology => "pair",
         Kind::Server => "nginx",
     };
@@ -159,6 +160,7 @@ pub(crate) fn create(args: &NewArgs) -> Result<Exit> {
         Kind::Study => format!("h123 plan {name}"),
         Kind::Network | Kind::Topology => format!("h123 lab {name} --describe"),
         Kind::Page => format!("h123 serve, whose address ends with /{name}/"),
+        Kind::Media => format!("h123 show media/{name}"),
         Kind::Server => format!("h123 servers show {name}"),
     };
     note(false, &format!("a copy of {}/{from}; edit it, then try: {next}", kind.folder()));

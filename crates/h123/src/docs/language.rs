@@ -138,7 +138,7 @@ fn is_whole(text: &str, at: usize, word: &str) -> bool {
 fn texts() -> Vec<(String, String)> {
     let mut files = pages();
     files.extend(files_below(&root().join("crates/report/templates"), "html"));
-    for folder in ["servers", "clients", "studies", "networks", "topologies", "pages"] {
+    for folder in ["servers", "clients", "studies", "networks", "topologies", "pages", "media"] {
         files.extend(files_below(&root().join(folder), "toml"));
     }
     let read = |path: &PathBuf| fs::read_to_string(path).unwrap();

@@ -190,7 +190,7 @@ fn built_in_names() -> String {
         names.sort();
         names.join(", ")
     };
-    let kinds = ["studies", "networks", "topologies", "pages", "servers", "clients"];
+    let kinds = ["studies", "networks", "topologies", "pages", "media", "servers", "clients"];
     table(["folder", "built-in names"], kinds.map(|kind| [code(kind), names(kind)]))
 }
 

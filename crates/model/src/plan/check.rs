@@ -67,6 +67,7 @@ impl Plan {
             check_name("workload", &named.name)?;
             check_workload(&named.workload).map_err(|problem| format!("workload `{}`: {problem}", named.name))
         })?;
+        self.check_media()?;
         self.classes.iter().try_for_each(|class| check_name("class", &class.name))?;
         let mut known = BTreeSet::new();
         for (index, cell) in self.cells.iter().enumerate() {
@@ -77,6 +78,22 @@ impl Plan {
             }
         }
         self.check_runs()
+    }
+
+    fn check_media(&self) -> Checked {
+        let mut known = BTreeSet::new();
+        for media in &self.media {
+            check_name("media", &media.name)?;
+            if !known.insert(&media.name) {
+                return Err(format!("two media have the name `{}`", media.name));
+            }
+            let check = || {
+                media.presentation.check()?;
+                media.presentation.segments().try_for_each(|segment| check_request_path(&segment.url))
+            };
+            check().map_err(|problem| format!("media `{}`: {problem}", media.name))?;
+        }
+        Ok(())
     }
 
     fn check_cell(&self, index: usize, cell: &Cell) -> Checked {
@@ -266,6 +283,9 @@ mod tests {
     fn plan() -> Value {
         let metric = "metric = \"page_load_time\"";
         let text = SHORT.replace(metric, &format!("{metric}\nstatistic = \"mean\""));
+        let text = format!(
+            "{text}[media.film]\nsegment = \"2s\"\nlength = \"4s\"\n[media.film.video]\nladder = [\"1Mbit/s\"]\n"
+        );
         serde_json::to_value(parse(&text).unwrap()).unwrap()
     }
 
@@ -280,6 +300,14 @@ mod tests {
         for (pointer, value, expected) in [
             ("/version", json!(99), "it contains a plan of version 99, but this h123 reads version"),
             ("/study", json!("a\u{1b}[2J"), "contains a control character"),
+            ("/media/0/name", json!("film\n"), "the name \"film\\n\" of a media contains a control"),
+            ("/media/0/presentation/tracks/0/durations_ns/0", json!([]), "invalid type"),
+            (
+                "/media/0/presentation/tracks/0/durations_ns",
+                json!([1]),
+                "`video-1000k` has 2 segments and 1 durations",
+            ),
+            ("/media/0/presentation/tracks", json!([]), "media `film`: it has no tracks"),
             ("/cells/0/network", json!(7), "cell 0: it names network 7 of 1"),
             ("/cells/0/group/workload", json!(7), "cell 0: it names workload 7 of 1"),
             ("/cells/0/group/group", json!(1), "cell 0: its client group 1 follows no group 0"),

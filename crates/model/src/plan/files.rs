@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Plan};
+use crate::media::Media;
 use crate::origin_path::OriginPath;
 use crate::player::Player;
 use crate::tunable::Contents;
@@ -51,11 +52,12 @@ impl Plan {
         let pairs: BTreeSet<(String, usize)> =
             started.map(|cell| (server(cell), cell.group.workload)).collect();
         let pages = self.pages();
-        let of_pages: BTreeSet<&str> = pages
-            .iter()
-            .flat_map(|page| &page.resources)
-            .map(|resource| without_query(&resource.path))
-            .collect();
+        let of_pages =
+            pages.iter().flat_map(|page| &page.resources).map(|resource| without_query(&resource.path));
+        let manifests: Vec<String> = self.media.iter().flat_map(Media::manifests).collect();
+        let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_keys());
+        let known: BTreeSet<&str> =
+            of_pages.chain(of_media).chain(manifests.iter().map(String::as_str)).collect();
         let mut has_files = false;
         for (server, workload) in &pairs {
             let named = &self.workloads[*workload];
@@ -63,7 +65,7 @@ impl Plan {
             has_files |= contents == Contents::Files;
             for (index, path) in load.paths.iter().enumerate() {
                 let method = named.options.requests.method_of(index);
-                check_path(path, method, contents, &of_pages).map_err(|problem| {
+                check_path(path, method, contents, &known).map_err(|problem| {
                     format!("workload `{}`: the server `{server}` {problem}", named.name)
                 })?;
             }
@@ -73,14 +75,17 @@ impl Plan {
 
     fn check_size(&self) -> Result<(), String> {
         let files = self.segments();
-        let (count, bytes) =
-            (files.len() as u64, files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
+        let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_values());
+        let (count, bytes) = files
+            .into_values()
+            .chain(of_media)
+            .fold((0_u64, 0_u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
         if count <= MOST_FILES && bytes <= MOST_BYTES {
             return Ok(());
         }
         let size = |bytes| format_bytes(crate::number::float(bytes));
         Err(format!(
-            "servers of files need {count} files of {} for the study's loops; use at most {MOST_FILES} of {}, or the \
+            "servers of files need {count} files of {} for the study's loops and media; use at most {MOST_FILES} of {}, or the \
              server `origin`",
             size(bytes),
             size(MOST_BYTES)
@@ -89,26 +94,26 @@ impl Plan {
 }
 
 /// Checks one path of a loop, whose problem ends a sentence that the server's name begins.
-fn check_path(path: &str, method: &str, contents: Contents, of_pages: &BTreeSet<&str>) -> Result<(), String> {
+fn check_path(path: &str, method: &str, contents: Contents, known: &BTreeSet<&str>) -> Result<(), String> {
     let is_read = ["GET", "HEAD"].contains(&method);
-    let is_page = |path: &str| of_pages.contains(without_query(path));
+    let is_file = |path: &str| known.contains(without_query(path));
     match contents {
         Contents::Unknown => Ok(()),
         Contents::Files => {
-            let is_file = |path: &String| {
-                bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES) || is_page(path)
+            let exists = |path: &String| {
+                bytes_of_path(path).is_some_and(|bytes| bytes <= MOST_FILE_BYTES) || is_file(path)
             };
             let problem = match every_path(path) {
                 None => format!("`{path}` stands for more than {MOST_FILES} files"),
-                Some(paths) => match paths.iter().find(|path| !is_file(path)) {
+                Some(paths) => match paths.iter().find(|path| !exists(path)) {
                     Some(other) => format!("it has no `{}`", crate::formats::shown(other)),
                     None if is_read => return Ok(()),
                     None => format!("files have no method `{method}`"),
                 },
             };
             Err(format!(
-                "serves files only, and {problem}; request `/bytes/N` up to {} or paths of pages that the study \
-                 loads with GET or HEAD, or use the server `origin`",
+                "serves files only, and {problem}; request `/bytes/N` up to {} or paths of the study's \
+                 pages and media with GET or HEAD, or use the server `origin`",
                 format_bytes(crate::number::float(MOST_FILE_BYTES))
             ))
         }
@@ -117,20 +122,20 @@ fn check_path(path: &str, method: &str, contents: Contents, of_pages: &BTreeSet<
                 Ok(Some(pattern)) => (pattern.least(), pattern.most()),
                 _ => (path.to_owned(), path.to_owned()),
             };
-            [least, most].iter().try_for_each(|path| check_origin_path(path, method, is_page(path)))
+            [least, most].iter().try_for_each(|path| check_origin_path(path, method, is_file(path)))
         }
     }
 }
 
-fn check_origin_path(path: &str, method: &str, is_page: bool) -> Result<(), String> {
+fn check_origin_path(path: &str, method: &str, is_file: bool) -> Result<(), String> {
     let shown = crate::formats::shown(path);
     let wants_post = match OriginPath::parse(without_query(path)) {
-        _ if is_page || path == "/" => false,
+        _ if is_file || path == "/" => false,
         Ok(Some(own)) => own == OriginPath::Echo,
         Ok(None) => {
             return Err(format!(
-                "has no `{shown}`; request paths of pages that the study loads, `/bytes/N`, `/delay/MS`, \
-                 `/status/NNN`, or `/echo` with a `body`"
+                "has no `{shown}`; request paths of the study's pages and media, `/bytes/N`, \
+                 `/delay/MS`, `/status/NNN`, or `/echo` with a `body`"
             ));
         }
         Err(problem) => return Err(format!("has no `{shown}`: {problem}")),
@@ -193,7 +198,7 @@ mod tests {
         for (paths, expected) in [
             ("\"/bytes/abc\"", "the server `origin` has no `/bytes/abc`: `abc` is not a length; write 0 to"),
             ("\"/status/{random:598-600}\"", "has no `/status/600`: `600` is not a status"),
-            ("\"/nope\"", "has no `/nope`; request paths of pages that the study loads, `/bytes/N`"),
+            ("\"/nope\"", "has no `/nope`; request paths of the study's pages and media, `/bytes/N`"),
             ("\"/echo\"", "answers POST and PUT only at `/echo`; give the path a `body`"),
         ] {
             let fault = origin(&text(paths)).unwrap_err();

@@ -11,6 +11,7 @@ use super::except::Exception;
 use super::factors::{DeclaredFactor, FactorKind};
 use crate::arm::Arm;
 use crate::level::{Level, is_sweep};
+use crate::media::Media;
 use crate::network::Network;
 use crate::pins::Pins;
 use crate::plan::{Cell, DIRECT, NamedWorkload, Plan};
@@ -32,6 +33,8 @@ pub(super) struct Join<'f> {
     cells: Vec<(Vec<usize>, Cell)>,
     networks: Pool<Route>,
     workloads: Pool<NamedWorkload>,
+    /// No arm and no sweep changes media, so that a name has the same in every point.
+    media: Vec<Media>,
 }
 
 /// A network, and the nodes and links that it belongs to.
@@ -67,6 +70,7 @@ impl<'f> Join<'f> {
             cells: Vec::new(),
             networks: Pool::default(),
             workloads: Pool::default(),
+            media: Vec::new(),
         }
     }
 
@@ -83,6 +87,11 @@ impl<'f> Join<'f> {
         let workloads = std::mem::take(&mut plan.workloads).into_iter();
         let workloads: Vec<usize> =
             workloads.map(|named| self.workloads.add(point, named.name.clone(), named)).collect();
+        for media in std::mem::take(&mut plan.media) {
+            if self.media.iter().all(|known| known.name != media.name) {
+                self.media.push(media);
+            }
+        }
         let cells = std::mem::take(&mut plan.cells);
         let pins = match &mut self.plan {
             Some(joined) => {
@@ -169,6 +178,7 @@ impl<'f> Join<'f> {
             return Err("`except` leaves out single client groups of a run; name no `group`".to_owned());
         }
         self.check_sweeps()?;
+        plan.media = self.media;
         // Points follow each other; the matrix may name its factors in another order.
         self.cells.sort_by(|(one, _), (other, _)| one.cmp(other));
         plan.arms = arms;

@@ -157,7 +157,7 @@ fn read_seeks(table: &Table<'_>, media_ns: u64) -> Result<Vec<Seek>, InputError>
     Ok(read)
 }
 
-fn read_ladder(table: &Table<'_>) -> Result<(Vec<u64>, Vec<Placed<String>>), InputError> {
+pub(super) fn read_ladder(table: &Table<'_>) -> Result<(Vec<u64>, Vec<Placed<String>>), InputError> {
     let ladder = table.required("ladder", Table::strings)?;
     let count = ladder.value.len();
     if !(1..=MOST_REPRESENTATIONS).contains(&count) {

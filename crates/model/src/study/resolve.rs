@@ -3,6 +3,7 @@
 use super::clients::ClientsOf;
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
+use super::media::MediaSet;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
 use super::{Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology};
@@ -63,6 +64,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         return Err(node.error(problem));
     }
     clients::check_names(study, library)?;
+    let mut media = MediaSet::of(&study.media);
     let matrix = Matrix {
         dns_rtt_ns,
         backends: resolve_backends(study, &topology, &networks)?,
@@ -70,7 +72,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         variants: resolve_variants(&study.named_levels(FactorKind::Variant))?,
         servers,
         networks,
-        workloads: resolve_workloads(study, library)?,
+        workloads: resolve_workloads(study, &mut media, library)?,
         groups,
     };
     check_metric(study, &matrix, library)?;
@@ -112,6 +114,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         topology: matrix.topology,
         networks: matrix.networks,
         workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
+        media: media.into_all(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     };
     clients::check_addresses(study, &plan)?;
@@ -238,11 +241,15 @@ fn resolve_backends(
 }
 
 /// Every workload of the study must be valid; the plan has only those of the matrix.
-fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<ClientsOf>, InputError> {
+fn resolve_workloads(
+    study: &Study,
+    media: &mut MediaSet,
+    library: &impl Library,
+) -> Result<Vec<ClientsOf>, InputError> {
     let pages = library.pages();
     let mut defined = Vec::new();
     for entry in &study.workloads {
-        let named = resolve_workload(entry, &pages, library)?;
+        let named = resolve_workload(entry, &pages, media, library)?;
         defined.push(ClientsOf { named, clients: entry.clients, start: entry.start });
     }
     let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
@@ -261,6 +268,7 @@ fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<Client
 fn resolve_workload(
     entry: &NamedEntry,
     pages: &[String],
+    media: &mut MediaSet,
     library: &impl Library,
 ) -> Result<NamedWorkload, InputError> {
     let workload = match &entry.what {
@@ -280,6 +288,9 @@ fn resolve_workload(
     }
     if let Workload::Open(open) = workload {
         loops::check_script(open).map_err(|problem| entry.name.error(problem))?;
+    }
+    if let Some(load) = workload.as_loop() {
+        media.add_requested(load.paths.iter(), &entry.name, library)?;
     }
     options.requests.random_parts =
         workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));

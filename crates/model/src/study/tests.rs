@@ -46,6 +46,11 @@ const PAGES: &[(&str, &str)] = &[
     ("broken", "title = 'x'\n[[resource]]\npath = 'x'\nkind = 'html'\nsizes = ['1kB']\n"),
 ];
 
+const MEDIA: &[(&str, &str)] = &[
+    ("clip", include_str!("../../../../media/clip.toml")),
+    ("broken", "title = 'x'\nsegment = '2s'\nlength = '1min'\n[video]\nladder = ['1Mbit']\n"),
+];
+
 /// Lists of URLs, timing scripts and a body.
 const REQUEST_FILES: &[(&str, &str)] = &[
     ("urls/few.txt", "# three\n/bytes/1000\n\n/echo?a POST <bodies/a.json\n/echo POST a=b c\n"),
@@ -86,6 +91,14 @@ impl Library for TestLibrary {
 
     fn pages(&self) -> Vec<String> {
         names(PAGES)
+    }
+
+    fn media(&self) -> Vec<String> {
+        names(MEDIA)
+    }
+
+    fn media_file(&self, name: &str) -> Result<DataFile, String> {
+        file("media", MEDIA, name)
     }
 
     fn servers(&self) -> Vec<String> {

@@ -5,8 +5,8 @@ use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::request_files::RequestFile;
 use super::{
-    Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, metric, player,
-    published, repetition, requests, servers, start, topology,
+    Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, media, metric,
+    player, published, repetition, requests, servers, start, topology,
 };
 use std::rc::Rc;
 
@@ -49,6 +49,7 @@ const STUDY_KEYS: &[Key] = keys! {
         "What emulates the networks: `user-space`, `netem`; [below](#backends).";
     "matrix", "table `[matrix]`", "required", "", "The factors and their levels; [below](#matrix).";
     "workload", "tables `[workload.NAME]`", "required", "", "The workloads; [below](#workloadname).";
+    "media", "tables `[media.NAME]`", "none", "", "Media to play or to request; [below](#medianame).";
     "class", "tables `[class.NAME]`", "none", "", "Classes of requests by their paths, at most 16; [below](#classname).";
     "arm", "tables `[arm.NAME]`", "none", "", "Levels that vary together; [below](#arms).";
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
@@ -107,6 +108,8 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\": requests", keys: requests::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
+    TableKeys { table: "[media.NAME]", keys: media::KEYS },
+    TableKeys { table: "[media.NAME.video] and [media.NAME.audio]", keys: media::TRACK_KEYS },
     TableKeys { table: "[class.NAME]", keys: classes::KEYS },
     TableKeys { table: "[arm.NAME]", keys: arms::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
@@ -209,6 +212,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         network_keys: Vec::new(),
         backends: None,
         workloads,
+        media: media::read(root)?,
         servers,
         groups: Vec::new(),
         hold,

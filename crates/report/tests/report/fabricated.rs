@@ -259,6 +259,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,
+        media: Vec::new(),
         servers: vec!["origin".to_owned()],
         cells,
         runs,

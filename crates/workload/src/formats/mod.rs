@@ -2,7 +2,23 @@
 
 pub mod access_log;
 pub mod clients;
+pub mod dash;
+pub mod error;
+pub mod hds;
+pub mod hls;
+pub mod isobmff;
 pub mod line_pattern;
+pub mod package;
 pub mod response;
+pub mod template;
+mod time;
+mod xml;
 
 use model::formats::{EXPECTED_TIME, nanoseconds, shown};
+use model::units::NANOS_PER_S;
+
+/// A number of ticks in nanoseconds, with `timescale` ticks in a second; 0 counts as 1.
+pub(crate) fn ticks_to_ns(ticks: u64, timescale: u64) -> u64 {
+    let ns = u128::from(ticks) * u128::from(NANOS_PER_S) / u128::from(timescale.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}

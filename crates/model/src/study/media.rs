@@ -1,0 +1,319 @@
+//! `[media.NAME]`: media that workloads play or request.
+
+use super::Library;
+use super::factors::check_name;
+use crate::error::{InputError, Source};
+use crate::keys;
+use crate::media::{
+    Media, MediaModel, RepresentationModel, SceneModel, TrackKind, TrackModel, segment_bytes,
+};
+use crate::number::float;
+use crate::reader::{Key, Placed, Table, read_file};
+use crate::units::{self, format_bytes};
+
+pub(super) const KEYS: &[Key] = keys! {
+    "segment", "duration", "required", r#""3.84s""#, "The duration of a segment; above 0.";
+    "length", "duration", "required", r#""34min""#,
+        "How long it plays; the last segment has the rest. At most 10 000 segments.";
+    "seed", "whole number", "`1`", "42", "The seed of the sizes, 0 to 9 223 372 036 854 775 807.";
+    "video", "table `[media.NAME.video]`", "required without `audio`", "", "The video track.";
+    "audio", "table `[media.NAME.audio]`", "required without `video`", "", "The audio track.";
+};
+
+pub(super) const TRACK_KEYS: &[Key] = keys! {
+    "ladder", "list of rates", "required", r#"["1Mbit/s", "8Mbit/s"]"#,
+        "The bit rates of the representations: 1 to 16, ascending.";
+    "medians", "list of sizes", "bit rate × duration", r#"["460kB", "3.7MB"]"#,
+        "The median length of the segments of each representation, in the order of `ladder`; at most 64 MB.";
+    "spread", "share", "`\"0%\"`", r#""25%""#,
+        "The spread of the lengths, which are log-normal: 84 % of the segments have at most 1 + `spread` times the median of their scene.";
+    "scene", "duration", "none: one scene", r#""12s""#,
+        "How long scenes are on average; the segments of a scene have similar lengths. Requires `scene_spread`.";
+    "scene_spread", "share", "required with `scene`", r#""40%""#,
+        "The spread of the scenes: 84 % of them have a median of at most 1 + `scene_spread` times that of the representation.";
+};
+
+/// The only keys of a media file that a study does not have.
+const FILE_KEYS: &[Key] = keys! {
+    "title", "text", "required", r#""A film at three bit rates""#, "One line that describes the media.";
+};
+
+/// The segments of one track.
+const MOST_SEGMENTS: u64 = 10_000;
+/// Servers that serve files have every segment as a file.
+const MOST_SEGMENT_BYTES: u64 = 64_000_000;
+const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
+
+/// `[media.NAME]`.
+#[derive(Clone, Debug)]
+pub(super) struct MediaEntry {
+    name: Placed<String>,
+    model: MediaModel,
+}
+
+pub(super) fn read(root: &Table<'_>) -> Result<Vec<MediaEntry>, InputError> {
+    let Some(table) = root.table("media")? else { return Ok(Vec::new()) };
+    let entry = |(name, table): (Placed<String>, Table<'_>)| {
+        check_media_name(&name.value).map_err(|problem| name.error(problem))?;
+        Ok(MediaEntry { model: read_model(&table.with_keys(KEYS)?)?, name })
+    };
+    table.named_tables()?.into_iter().map(entry).collect()
+}
+
+/// The name is part of paths.
+fn check_media_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!("`{name}` is not the name of media; use letters, digits, `-` and `_`"))
+}
+
+fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
+    let segment_ns = table.required("segment", Table::duration_above_zero)?.value;
+    let length = table.required("length", Table::duration_above_zero)?;
+    let mut model = MediaModel {
+        segment_ns,
+        length_ns: length.value,
+        seed: table.integer("seed", 0..=MOST_SEED)?.map_or(1, |seed| seed.value),
+        tracks: Vec::new(),
+    };
+    if model.segments() > MOST_SEGMENTS {
+        let problem = format!(
+            "`length` has {} segments; write at most {MOST_SEGMENTS} segments, or longer ones",
+            model.segments()
+        );
+        return Err(length.error(problem));
+    }
+    for kind in [TrackKind::Video, TrackKind::Audio] {
+        if let Some(track) = table.table(kind.name())? {
+            model.tracks.push(read_track(kind, &track.with_keys(TRACK_KEYS)?, segment_ns)?);
+        }
+    }
+    if model.tracks.is_empty() {
+        return Err(table.error(format!("{} has no tracks; add `video` or `audio`", table.title())));
+    }
+    Ok(model)
+}
+
+fn read_track(kind: TrackKind, table: &Table<'_>, segment_ns: u64) -> Result<TrackModel, InputError> {
+    let (ladder, places) = super::player::read_ladder(table)?;
+    let medians = match table.some_strings("medians")? {
+        Some(medians) if medians.value.len() != ladder.len() => {
+            let problem = format!(
+                "`medians` has {} sizes and `ladder` {} rates; write one for each",
+                medians.value.len(),
+                ladder.len()
+            );
+            return Err(medians.error(problem));
+        }
+        Some(medians) => medians
+            .value
+            .into_iter()
+            .map(|size| {
+                size.map(|size| {
+                    units::parse_size_bytes(&size).map_err(|problem| format!("`medians`: {problem}"))
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?,
+        None => {
+            let of = |(rate, place): (&u64, &Placed<String>)| Placed {
+                value: segment_bytes(*rate, segment_ns),
+                place: place.place.clone(),
+            };
+            ladder.iter().zip(&places).map(of).collect()
+        }
+    };
+    if let Some(wrong) = medians.iter().find(|bytes| !(1..=MOST_SEGMENT_BYTES).contains(&bytes.value)) {
+        let problem = format!(
+            "a segment of {} is out of bounds; segments have 1 B to {}",
+            format_bytes(float(wrong.value)),
+            format_bytes(float(MOST_SEGMENT_BYTES))
+        );
+        return Err(wrong.error(problem));
+    }
+    let representations = ladder.iter().zip(medians);
+    let representations = representations.map(|(bits_per_s, median)| RepresentationModel {
+        bits_per_s: *bits_per_s,
+        median_bytes: median.value,
+    });
+    let spread = table.parsed("spread", units::parse_share)?;
+    Ok(TrackModel {
+        kind,
+        representations: representations.collect(),
+        spread_share: spread.map_or(0.0, |spread| spread.value),
+        scenes: read_scenes(table)?,
+    })
+}
+
+fn read_scenes(table: &Table<'_>) -> Result<Option<SceneModel>, InputError> {
+    let spread = table.parsed("scene_spread", units::parse_share)?;
+    let Some(mean) = table.duration_above_zero("scene")? else {
+        return match spread {
+            None => Ok(None),
+            Some(spread) => {
+                Err(spread.error("`scene_spread` requires `scene`; add it, such as `scene = \"12s\"`"))
+            }
+        };
+    };
+    let spread = spread.ok_or_else(|| table.missing("scene_spread"))?;
+    Ok(Some(SceneModel { mean_ns: mean.value, spread_share: spread.value }))
+}
+
+impl Media {
+    /// Reads and resolves a media file (`media/NAME.toml`).
+    ///
+    /// # Errors
+    /// File, line and column of an unknown key, a bad unit, or contradicting values.
+    pub fn parse(name: &str, source: Source<'_>) -> Result<Media, InputError> {
+        let keys = FILE_KEYS.iter().chain(KEYS);
+        read_file(source, "the media", keys, |root| {
+            root.required("title", Table::text)?;
+            check_media_name(name).map_err(|problem| root.error(problem))?;
+            Ok(Media::modelled(name, read_model(root)?))
+        })
+    }
+}
+
+/// The media of a plan: those of the study's tables, and those of files (`media/NAME.toml`) that workloads
+/// name.
+pub(super) struct MediaSet(Vec<Media>);
+
+impl MediaSet {
+    /// The media of the study's tables.
+    pub(super) fn of(entries: &[MediaEntry]) -> MediaSet {
+        let of = |entry: &MediaEntry| Media::modelled(&entry.name.value, entry.model.clone());
+        MediaSet(entries.iter().map(of).collect())
+    }
+
+    /// The media of a name: a table of the study, or else a file.
+    ///
+    /// # Errors
+    /// There is none, or its file is invalid.
+    pub(super) fn find(
+        &mut self,
+        name: &Placed<String>,
+        library: &impl Library,
+    ) -> Result<&Media, InputError> {
+        if let Some(known) = self.0.iter().position(|media| media.name == name.value) {
+            return Ok(&self.0[known]);
+        }
+        let mut known = library.media();
+        known.extend(self.0.iter().map(|media| media.name.clone()));
+        check_name(name, "`media`: ", "media", &known)?;
+        let file = library.media_file(&name.value).map_err(|problem| name.error(problem))?;
+        self.0.push(Media::parse(&name.value, file.source())?);
+        Ok(&self.0[self.0.len() - 1])
+    }
+
+    /// Adds the media of files whose segments these paths request.
+    ///
+    /// # Errors
+    /// A file is invalid.
+    pub(super) fn add_requested<'a>(
+        &mut self,
+        paths: impl Iterator<Item = &'a String>,
+        place: &Placed<String>,
+        library: &impl Library,
+    ) -> Result<(), InputError> {
+        let known = library.media();
+        for name in paths.filter_map(|path| Media::name_in(path)) {
+            if known.iter().any(|known| known == name) {
+                self.find(&Placed { value: name.to_owned(), place: place.place.clone() }, library)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All media.
+    pub(super) fn into_all(self) -> Vec<Media> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::media::{Media, MediaSource};
+    use crate::plan::Plan;
+    use crate::plan_text::plan_text;
+    use crate::study::tests::{SHORT, parse};
+
+    const FILM: &str = "[media.film]\nsegment = \"2s\"\nlength = \"1min\"\n[media.film.video]\n\
+                        ladder = [\"1Mbit/s\", \"8Mbit/s\"]\nspread = \"20%\"\n";
+
+    /// A loop over a path, with these tables.
+    fn with(path: &str, tables: &str) -> Result<Plan, String> {
+        let text = SHORT.replace("page_load_time", "request_time").replace(
+            "kind = \"page\"\npage = \"small\"",
+            &format!("kind = \"closed\"\npaths = [\"{path}\"]\nrequests = 10\n{tables}"),
+        );
+        parse(&text)
+    }
+
+    #[test]
+    fn media_of_a_table_is_in_the_plan_with_its_segments() {
+        let plan = with("/media/film/video/8000k/30.m4s", FILM).unwrap();
+        let [film] = plan.media.as_slice() else { panic!("one medium") };
+        assert_eq!((film.name.as_str(), film.presentation.duration_ns()), ("film", 60_000_000_000));
+        let MediaSource::Modelled(model) = &film.source;
+        assert_eq!(model.tracks[0].representations[1].median_bytes, 2_000_000);
+        assert_eq!(film.presentation.files().len(), 62, "30 segments and an initialization of each");
+        let text = plan_text(&plan);
+        let expected = "film: modelled: 30 segments of 2 s; video at 1 Mbit/s or 8 Mbit/s: sizes log-normal";
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(expected), "{text}");
+        let json = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(Plan::from_json(&json).unwrap().media, plan.media);
+        for path in film.manifests() {
+            assert!(with(&path, FILM).is_ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn media_of_a_file_is_in_the_plan_of_a_study_that_requests_it() {
+        let plan = with("/media/clip/audio/96k/init.mp4", FILM).unwrap();
+        let names: Vec<&str> = plan.media.iter().map(|media| media.name.as_str()).collect();
+        assert_eq!(names, ["film", "clip"]);
+        assert_eq!(plan.media[1], {
+            let text = include_str!("../../../../media/clip.toml");
+            Media::parse("clip", crate::error::Source { file: "media/clip.toml", text }).unwrap()
+        });
+        let fault = with("/media/broken/x", "").unwrap_err();
+        assert!(fault.starts_with("media/broken.toml:5:11: `ladder`: `1Mbit` is not a rate"), "{fault}");
+        for path in ["/media/clip/audio/96k/31.m4s", "/media/other/audio/96k/1.m4s", "/media/clip"] {
+            let fault = with(path, FILM).unwrap_err();
+            assert!(fault.contains(&format!("the server `origin` has no `{path}`")), "{fault}");
+        }
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        let film = |from: &str, to: &str| {
+            assert!(FILM.contains(from), "{from}");
+            with("/bytes/1", &FILM.replace(from, to)).unwrap_err()
+        };
+        for (from, to, expected) in [
+            ("media.film]", "media.\"a b\"]", "15:8: `a b` is not the name of media; use letters, digits"),
+            ("\"2s\"", "\"0s\"", "16:11: `segment`: 0 is too short"),
+            ("\"1min\"", "\"6h\"", "17:10: `length` has 10800 segments; write at most 10000"),
+            ("segment", "segments", "16:1: `segments` is not a key of [media.film]; did you mean `segment`?"),
+            (".video]", ".sound]", "18:13: `sound` is not a key of [media.film]"),
+            ("\"20%\"", "\"20\"", "20:10: `20` is not a share"),
+            ("spread = \"20%\"", "medians = [\"1kB\"]", "20:11: `medians` has 1 sizes and `ladder` 2 rates"),
+            (
+                "spread = \"20%\"",
+                "medians = [\"1kB\", \"65MB\"]",
+                "20:19: a segment of 65 MB is out of bounds",
+            ),
+            ("spread = \"20%\"", "scene = \"9s\"", "18:1: [media.film.video] has no `scene_spread`"),
+            ("spread = \"20%\"", "scene_spread = \"9%\"", "20:16: `scene_spread` requires `scene`"),
+            ("\"8Mbit/s\"", "\"800Mbit/s\"", "19:24: a segment of 200 MB is out of bounds"),
+            ("\"8Mbit/s\"", "\"1Mbit/s\"", "19:24: `ladder`: `1Mbit/s` is not above the rate before it"),
+        ] {
+            let fault = film(from, to);
+            assert!(fault.contains(expected), "{to}: {fault}");
+        }
+        let fault = with("/bytes/1", "[media.film]\nsegment = \"2s\"\nlength = \"1min\"\n").unwrap_err();
+        assert!(fault.contains("[media.film] has no tracks; add `video` or `audio`"), "{fault}");
+    }
+}
