@@ -8,8 +8,8 @@ use model::sample::Sample;
 use model::study::Requirement;
 
 use super::{
-    ANY, Better, LOOPS, LOOPS_AND_PLAYER, Metric, OPEN, Table, Values, View, count, duration,
-    request_duration, volume,
+    ANY, Better, LOOPS, LOOPS_AND_PLAYER, Metric, OPEN, OPEN_AND_PLAYER, Table, Values, View, count,
+    duration, request_duration, volume,
 };
 
 const LAST_BYTE: &str = "last byte of its response; only requests that succeeded";
@@ -91,7 +91,7 @@ pub(super) const METRICS: &[Metric] = &[
         start: "request intended",
         end: "request sent",
         crosses_network: false,
-        ..request_duration("schedule_lag", "Schedule lag", OPEN, Sample::schedule_lag_ns)
+        ..request_duration("schedule_lag", "Schedule lag", OPEN_AND_PLAYER, Sample::schedule_lag_ns)
     },
     Metric {
         reads: &[Table::Clients],

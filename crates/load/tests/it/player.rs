@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use model::media::{ByteRange, Segment, TrackKind};
 use model::player::{Cmcd, Player, PlayerEventKind, PlayerFault, Rule, Seek, constant_rate_video};
 use model::sample::FailureKind;
-use model::{HttpVersion, Outcome, Variant, Workload};
+use model::{Clients, HttpVersion, Outcome, Start, Variant, Workload};
 
 use crate::{Origin, run};
 
@@ -138,5 +138,50 @@ fn a_part_of_a_resource_that_comes_whole_has_a_wrong_length() {
             (failure.kind, failure.reason.as_str()),
             (FailureKind::WrongLength, "100000 body bytes, expected 1000")
         );
+    }
+}
+
+/// Prints how late a thousand players of 3 Mbit/s are and what they cost. On an idle machine:
+/// `cargo test -p load --test it -- --ignored --nocapture players_at_scale`.
+#[test]
+#[ignore = "measures for two minutes, and asserts only that everything was played"]
+fn players_at_scale() {
+    let origin = Origin::start(Vec::new());
+    for variant in [Variant::H1s, Variant::H2, Variant::H3] {
+        let player = Player {
+            presentation: constant_rate_video(&[3_000_000], 2_000_000_000, 10),
+            goal_ns: 6_000_000_000,
+            rule: Rule::Throughput,
+            ..video()
+        };
+        let mut assignment = origin.assignment(variant, Workload::Player(player));
+        assignment.clients = Clients::all(1000, Start::Evenly { over_ns: 10_000_000_000 });
+        assignment.deadline_ns = assignment.deadline_ns.saturating_mul(5);
+        let report = run(&assignment);
+        let mut late: Vec<u64> = report
+            .samples
+            .iter()
+            .filter_map(|sample| {
+                Some(sample.sent_ns? - sample.intended_ns).filter(|_| sample.request >= 1000)
+            })
+            .collect();
+        late.sort_unstable();
+        let at = |share: usize| late[late.len() * share / 1000] / 1000;
+        let ended = report.player.iter().filter(|event| event.what == PlayerEventKind::Ended).count();
+        let stalls = report.player.iter().filter(|event| event.what == PlayerEventKind::Stalled).count();
+        let ms = |ns: u64| ns / 1_000_000;
+        let client = &report.client;
+        println!(
+            "{variant}: {ended} played, {stalls} stalls, {} requests, late p50 {} p99 {} p99.9 {} µs, CPU user {} system {} ms \
+             of {} ms",
+            report.samples.len(),
+            at(500),
+            at(990),
+            at(999),
+            ms(client.cpu_user_ns),
+            ms(client.cpu_system_ns),
+            ms(client.finished_ns - client.started_ns),
+        );
+        assert_eq!(ended, 1000, "{variant}");
     }
 }

@@ -786,7 +786,7 @@ fn faults_of_videos() {
         ),
         (
             format!("{whole}\nseek = [\"8s to 60s\"]"),
-            "18:9: `seek`: `8s to 60s` is not before the end at 60 s",
+            "18:9: `seek`: the jump is not before the end at 60 s; write earlier times",
         ),
         (
             change("throughput", "troughput"),
@@ -799,7 +799,7 @@ fn faults_of_videos() {
         ),
         (
             format!("{}\nrepresentation = \"2Mbit/s\"", change("throughput", "fixed")),
-            "18:18: `representation` is not in `ladder`; write one of its rates",
+            "18:18: `representation` is not in the ladder; write one of 1, 2.5 or 8 Mbit/s",
         ),
         (
             format!("{whole}\nrepresentation = \"1Mbit/s\""),
@@ -807,8 +807,8 @@ fn faults_of_videos() {
         ),
         (
             format!("{whole}\nconnections = 2"),
-            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, ladder, \
-             segment, segments, manifest, latency, catch_up, duration, buffer, startup, rebuffer, seek, rule, \
+            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, media, \
+             ladder, segment, segments, manifest, latency, catch_up, duration, buffer, startup, rebuffer, seek, rule, \
              representation, cmcd",
         ),
     ] {
