@@ -8,6 +8,8 @@ pub mod hds;
 pub mod hls;
 pub mod isobmff;
 pub mod line_pattern;
+mod listing;
+pub mod manifest;
 pub mod package;
 pub mod response;
 pub mod template;

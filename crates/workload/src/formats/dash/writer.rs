@@ -3,6 +3,7 @@
 use model::media::TrackKind;
 
 use super::super::package::{Live, Package, PackagedRepresentation, PackagedTrack};
+use super::super::ticks_to_ns;
 use super::super::time::{format_date, format_duration};
 use super::super::xml::escaped;
 
@@ -12,8 +13,8 @@ pub enum Addressing {
     /// Each by its time and duration (`SegmentTimeline`).
     #[default]
     Timeline,
-    /// By number, all with the same duration except the last; a live client computes what exists from the
-    /// time. A track with other durations gets a timeline.
+    /// By number, all with the same duration except the last; a client computes what exists from the duration
+    /// of the period or, live, from the time. A track for which that is wrong gets a timeline.
     Number,
 }
 
@@ -33,7 +34,11 @@ pub fn write_mpd(package: &Package, addressing: Addressing, published_unix_ns: u
     }
     text.push_str("  <Period id=\"0\" start=\"PT0S\">\n");
     for (place, track) in package.tracks.iter().enumerate() {
-        write_track(&mut text, place, track, addressing);
+        let is_numbered = addressing == Addressing::Number && !track.media.uses_time();
+        let even = even_duration(track)
+            .filter(|_| is_numbered)
+            .filter(|ticks| package.live.is_some() || ends_with_period(track, *ticks, package.duration_ns()));
+        write_track(&mut text, place, track, even);
     }
     text.push_str("  </Period>\n</MPD>\n");
     text
@@ -56,7 +61,8 @@ fn live_attributes(live: &Live, published_unix_ns: u64) -> String {
     text
 }
 
-fn write_track(text: &mut String, place: usize, track: &PackagedTrack, addressing: Addressing) {
+/// `even` is the duration of each segment, in ticks, if their numbers suffice.
+fn write_track(text: &mut String, place: usize, track: &PackagedTrack, even: Option<u64>) {
     let kind = track.kind;
     text.push_str(&format!(
         "    <AdaptationSet id=\"{place}\" contentType=\"{kind}\" segmentAlignment=\"true\" startWithSAP=\"1\">\n"
@@ -69,7 +75,6 @@ fn write_track(text: &mut String, place: usize, track: &PackagedTrack, addressin
         text.push_str(&format!(" initialization=\"{}\"", escaped(initialization.written())));
     }
     text.push_str(&format!(" media=\"{}\"", escaped(track.media.written())));
-    let even = even_duration(track).filter(|_| addressing == Addressing::Number && !track.media.uses_time());
     match even {
         Some(duration) => {
             // The first number has the first time.
@@ -95,6 +100,13 @@ fn even_duration(track: &PackagedTrack) -> Option<u64> {
     let (last, others) = track.durations.split_last()?;
     let first = others.first().unwrap_or(last);
     (others.iter().all(|ticks| ticks == first) && last <= first && *first > 0).then_some(*first)
+}
+
+/// Whether as many segments begin in a period as the track has.
+fn ends_with_period(track: &PackagedTrack, ticks: u64, period_ns: u64) -> bool {
+    let count = track.durations.len() as u64;
+    let end_ns = |count: u64| ticks_to_ns(ticks.saturating_mul(count), track.timescale.into());
+    end_ns(count.saturating_sub(1)) < period_ns && period_ns <= end_ns(count)
 }
 
 fn write_timeline(text: &mut String, track: &PackagedTrack) {
