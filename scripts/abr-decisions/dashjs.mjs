@@ -111,6 +111,8 @@ export function makeRule(mode, { ladder, segmentMs, goalMs }, clock) {
   let dash = null;
   return {
     choose({ bufferMs: level, segment }) {
+      // The end of the time in which no higher representation is loaded after an abandoned one.
+      clock.runTimers();
       follow(level);
       if (segment === 0) {
         current = abr.getOptimalRepresentationForBitrate(mediaInfo, abr.getInitialBitrateFor('video'), true);
@@ -132,6 +134,7 @@ export function makeRule(mode, { ladder, segmentMs, goalMs }, clock) {
       };
     },
     progress(request, { bufferMs: level, received }) {
+      clock.runTimers();
       bufferMs = level;
       switched = null;
       if (request.pieces.length > dash.traces.length) {

@@ -227,12 +227,12 @@ named! { "a kind of failure";
         Server = "server",
         /// The client process failed.
         Client = "client",
-        /// The client gave the request up and cancelled it, as players do with slow segments.
-        Cancelled = "cancelled",
         /// The lab could not be built.
         Lab = "lab",
         /// The system refused (descriptors, ports, memory).
         System = "system",
+        /// The client gave the request up and cancelled it, as players do with slow segments.
+        Cancelled = "cancelled",
     }
 }
 

@@ -4,6 +4,7 @@ use model::plan::ClientGroup;
 
 use super::{Check, Context, Finding, check_none_wrong};
 use crate::run::{GroupFacts, page_of, player_of};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     measures: "page loads that did not request every resource exactly once, and videos that were not played \
@@ -12,6 +13,7 @@ pub(super) const CHECK: Check = Check {
           stalls no longer.",
     remedy: "Check that the server's documents and style sheets reference all resources of the page, and \
              why segments of a video failed.",
+    reads: &[Table::Player],
     ..check_none_wrong("all_requested", judge)
 };
 

@@ -4,7 +4,6 @@ use model::sample::{Failure, FailureKind, Sample};
 use workload::RequestSource;
 
 use super::Worker;
-use crate::request::OpenRequest;
 
 impl Worker<'_> {
     /// Cancels what a client has given up: by RST_STREAM, by STOP_SENDING, or by closing an HTTP/1.1 connection.

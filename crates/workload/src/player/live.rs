@@ -65,8 +65,14 @@ pub(super) struct Live {
 enum ManifestFetch {
     /// Read again at this time.
     Later(u64),
-    Wanted { url: u32, intended_ns: u64 },
-    InFlight { url: u32, since_ns: u64 },
+    Wanted {
+        url: u32,
+        intended_ns: u64,
+    },
+    InFlight {
+        url: u32,
+        since_ns: u64,
+    },
 }
 
 impl Live {
@@ -174,7 +180,8 @@ impl Live {
     ) -> Result<bool, PlayerFault> {
         let body = content.body.ok_or(PlayerFault::ManifestTooLarge)?;
         let path = urls.resources().get(url as usize).map_or("/", |resource| resource.path.as_str());
-        let from = Url::parse(&format!("{}{path}", content.origin)).map_err(|_| PlayerFault::ManifestInvalid)?;
+        let from =
+            Url::parse(&format!("{}{path}", content.origin)).map_err(|_| PlayerFault::ManifestInvalid)?;
         let invalid = |_| PlayerFault::ManifestInvalid;
         let resolver = match self.resolver.take() {
             Some(mut resolver) => {
@@ -272,7 +279,8 @@ impl Live {
         if has_new {
             self.fresh_ns = now;
             let offset_ns = i128::from(newest_end_ns(tracks)) - i128::from(now);
-            self.edge_offset_ns = Some(self.edge_offset_ns.map_or(offset_ns, |known_ns| known_ns.max(offset_ns)));
+            self.edge_offset_ns =
+                Some(self.edge_offset_ns.map_or(offset_ns, |known_ns| known_ns.max(offset_ns)));
         } else if now.saturating_sub(self.fresh_ns) > longest.saturating_mul(MOST_STALE_SEGMENTS) {
             return Err(PlayerFault::ManifestStalled);
         }

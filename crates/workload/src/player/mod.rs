@@ -5,19 +5,24 @@
 //! So the stamps of stalls and of the end come from the buffers, not from a wake-up.
 
 mod cmcd;
+mod live;
+#[cfg(test)]
+mod live_tests;
 mod media;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod track;
 
 use std::sync::Arc;
 
-use model::media::{ByteRange, TrackKind};
+use model::media::TrackKind;
 use model::player::{Player, PlayerEvent, PlayerEventKind, PlayerFault};
 
-use crate::source::{Connections, Due, RequestSource, Seeds};
+use crate::source::Seeds;
 use crate::url_table::UrlTable;
 pub use cmcd::CmcdKeys;
+use live::Live;
 use media::TrackMedia;
 use track::{Arriving, Fetch, Moment, TrackPlayer, Wish};
 
@@ -25,6 +30,8 @@ use track::{Arriving, Fetch, Moment, TrackPlayer, Wish};
 const EVENTS_PER_SEGMENT: usize = 6;
 /// The initial room for rows: enough for the longest video that a study can have.
 const MOST_ROOM: usize = 10_000 * EVENTS_PER_SEGMENT + 1;
+/// How often the speed of live playback is chosen.
+const SPEED_EVERY_NS: u64 = 500_000_000;
 /// Playback at the speed of the media.
 const NORMAL_PPM: u64 = 1_000_000;
 
@@ -60,6 +67,10 @@ pub struct VideoPlayer {
     position_ns: u64,
     /// The speed of playback, in millionths of the media's.
     speed_ppm: u64,
+    /// When the speed is chosen next.
+    speed_ns: u64,
+    /// The manifest of a live stream.
+    live: Option<Box<Live>>,
     /// The jumps that have happened.
     seeks: usize,
     /// The URLs whose requests must be given up.
@@ -93,6 +104,8 @@ impl VideoPlayer {
             has_begun: false,
             position_ns: 0,
             speed_ppm: NORMAL_PPM,
+            speed_ns: now,
+            live: video.player.live.as_ref().map(|live| Box::new(Live::new(live, now))),
             seeks: 0,
             cancelled: Vec::new(),
             session: seeds.own,
@@ -103,17 +116,35 @@ impl VideoPlayer {
         player
     }
 
-    /// Follows playback up to `now`, and requests what becomes due.
+    /// Follows playback up to `now`, and requests what becomes due. A live stream is watched for its duration.
     fn follow(&mut self, now: u64) {
+        let Some(ends_ns) = self.live.as_ref().map(|live| live.ends_ns) else {
+            return self.follow_media(now);
+        };
+        self.follow_media(now.min(ends_ns));
+        if now >= ends_ns && self.playback != Playback::Over {
+            let media = Arc::clone(&self.media);
+            if self.has_begun {
+                self.playback = Playback::Over;
+                self.note_playback(&media, PlayerEventKind::Ended);
+            } else {
+                self.give_up_playing(&media, PlayerFault::NeverPlayed);
+            }
+        }
+    }
+
+    fn follow_media(&mut self, now: u64) {
         let media = Arc::clone(&self.media);
         while self.playback != Playback::Over {
             self.want_due(&media);
+            self.choose_speed();
             if self.playback == Playback::Waiting {
                 self.at_ns = self.at_ns.max(now);
                 return;
             }
-            let step_ns = self.media_within(self.until_next_step(&media), now.saturating_sub(self.at_ns));
-            self.at_ns += self.duration_of(step_ns).min(now.saturating_sub(self.at_ns));
+            let until_ns = self.next_speed_ns().map_or(now, |speed_ns| speed_ns.min(now)).max(self.at_ns);
+            let step_ns = self.media_within(self.until_next_step(&media), until_ns - self.at_ns);
+            self.at_ns += self.duration_of(step_ns).min(until_ns - self.at_ns);
             self.position_ns = self.position_ns.saturating_add(step_ns);
             let buffered_ns = self.buffered_ns(&media);
             if buffered_ns == 0 && self.has_all(&media) {
@@ -128,6 +159,45 @@ impl VideoPlayer {
                 self.playback = Playback::Waiting;
                 self.note_playback(&media, PlayerEventKind::Stalled);
             }
+        }
+    }
+
+    /// Chooses the speed of live playback by its latency.
+    fn choose_speed(&mut self) {
+        let Some(live) = self.live.as_ref().filter(|live| live.catch_up && self.speed_ns <= self.at_ns)
+        else {
+            return;
+        };
+        self.speed_ns = self.at_ns.saturating_add(SPEED_EVERY_NS);
+        let latency_ns = live.latency_ns(self.position_ns, self.at_ns);
+        self.speed_ppm = latency_ns.map_or(NORMAL_PPM, |latency_ns| live.speed_ppm(latency_ns));
+    }
+
+    /// When the speed of playback is chosen next, if it is.
+    fn next_speed_ns(&self) -> Option<u64> {
+        self.live.as_ref().filter(|live| live.catch_up).map(|_| self.speed_ns)
+    }
+
+    /// Whether further segments of a live stream will come.
+    fn is_growing(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| !live.has_ended)
+    }
+
+    /// The manifest lists new segments: playback begins, or jumps if the next segment is no longer listed.
+    fn handle_new_segments(&mut self, media: &[TrackMedia]) {
+        let Some(live) = &self.live else { return };
+        let target_ns = live.target_ns(live::newest_end_ns(media));
+        let is_left = |(track, available): (&TrackPlayer, &usize)| track.next < *available;
+        if self.tracks.is_empty() {
+            let rule = self.video.player.rule;
+            self.tracks = media.iter().map(|of| TrackPlayer::new(rule, of)).collect();
+            let of = &media[self.main(media)];
+            self.position_ns = of.start_ns(of.segment_at(target_ns));
+            for (track, of) in self.tracks.iter_mut().zip(media) {
+                track.seek(of, self.position_ns);
+            }
+        } else if self.tracks.iter().zip(&live.available).any(is_left) {
+            self.jump(media, target_ns);
         }
     }
 
@@ -157,7 +227,7 @@ impl VideoPlayer {
         Moment {
             goal_ns: self.video.player.goal_ns,
             position_ns: self.position_ns,
-            is_live: false,
+            is_live: self.live.is_some(),
             now_ns: self.at_ns,
         }
     }
@@ -165,12 +235,20 @@ impl VideoPlayer {
     /// Media that can be played: every track that has further segments has it.
     fn buffered_ns(&self, media: &[TrackMedia]) -> u64 {
         let both = || self.tracks.iter().zip(media);
-        let incomplete = both().filter(|(track, of)| !track.has_all(of)).map(|(track, _)| track.end_ns).min();
+        let is_growing = self.is_growing();
+        let incomplete = both().filter(|(track, of)| is_growing || !track.has_all(of));
+        let incomplete = incomplete.map(|(track, _)| track.end_ns).min();
         let end_ns = incomplete.or_else(|| both().map(|(track, _)| track.end_ns).max());
         end_ns.unwrap_or(0).saturating_sub(self.position_ns)
     }
 
+    /// Whether everything that will ever come has arrived.
     fn has_all(&self, media: &[TrackMedia]) -> bool {
+        !self.is_growing() && !self.tracks.is_empty() && self.has_listed(media)
+    }
+
+    /// Whether everything that is known has arrived.
+    fn has_listed(&self, media: &[TrackMedia]) -> bool {
         self.tracks.iter().zip(media).all(|(track, of)| track.has_all(of))
     }
 
@@ -200,9 +278,13 @@ impl VideoPlayer {
     fn seek(&mut self, media: &[TrackMedia]) {
         let Some(seek) = self.video.player.seeks.get(self.seeks).copied() else { return };
         self.seeks += 1;
-        self.position_ns = seek.to_ns;
+        self.jump(media, seek.to_ns);
+    }
+
+    fn jump(&mut self, media: &[TrackMedia], to_ns: u64) {
+        self.position_ns = to_ns;
         for (track, of) in self.tracks.iter_mut().zip(media) {
-            self.cancelled.extend(track.seek(of, seek.to_ns));
+            self.cancelled.extend(track.seek(of, to_ns));
         }
         self.playback = Playback::Waiting;
         self.note_playback(media, PlayerEventKind::Seeked);
@@ -251,7 +333,9 @@ impl VideoPlayer {
         // The buffer never grows far beyond its goal.
         let enough_ns = if self.has_begun { rebuffer_ns } else { startup_ns }.min(goal_ns);
         let buffered_ns = self.buffered_ns(media);
-        let is_ready = buffered_ns >= enough_ns.max(1) || self.has_all(media);
+        // At the live edge there is no more to wait for.
+        let is_ready = buffered_ns >= enough_ns.max(1) || buffered_ns > 0 && self.has_listed(media);
+        let is_ready = is_ready || self.has_all(media);
         if self.playback == Playback::Waiting && is_ready {
             self.playback = Playback::Playing;
             self.has_begun = true;
@@ -299,6 +383,7 @@ impl VideoPlayer {
     fn note_playback(&mut self, media: &[TrackMedia], what: PlayerEventKind) {
         let number = self.main(media);
         let (Some(track), Some(of)) = (self.tracks.get(number), media.get(number)) else {
+            // A live stream of which nothing is known.
             return self.push(PlayerEvent { what, ..PlayerEvent::default() });
         };
         let segment = of.segment_at(self.position_ns).min(of.count().saturating_sub(1));
@@ -341,7 +426,9 @@ impl VideoPlayer {
     }
 
     fn push(&mut self, event: PlayerEvent) {
-        self.events.push(PlayerEvent { at_ns: self.at_ns, ..event });
+        let live = self.live.as_ref();
+        let latency_ns = live.and_then(|live| live.latency_ns(self.position_ns, self.at_ns));
+        self.events.push(PlayerEvent { at_ns: self.at_ns, latency_ns, ..event });
     }
 
     /// The number of the track that a URL was requested for.
@@ -353,118 +440,4 @@ impl VideoPlayer {
 /// `ns` × `up` ÷ `down`, rounded down.
 fn scaled(ns: u64, up: u64, down: u64) -> u64 {
     u64::try_from(u128::from(ns) * u128::from(up) / u128::from(down.max(1))).unwrap_or(u64::MAX)
-}
-
-impl RequestSource for VideoPlayer {
-    fn paths(&self) -> Vec<&str> {
-        self.video.urls.resources().iter().map(|resource| resource.path.as_str()).collect()
-    }
-
-    fn range(&self, url: u32) -> Option<ByteRange> {
-        self.video.urls.resources().get(url as usize)?.range
-    }
-
-    fn expected_body_bytes(&self, url: u32) -> Option<u64> {
-        self.video.urls.resources().get(url as usize)?.bytes
-    }
-
-    /// The time has come to `now`.
-    fn handle_time(&mut self, now: u64) {
-        self.follow(now);
-        let media = Arc::clone(&self.media);
-        for number in 0..self.tracks.len() {
-            if self.tracks[number].next_judgement_ns().is_some_and(|judged_ns| judged_ns <= now) {
-                self.judge(&media, number);
-            }
-        }
-    }
-
-    fn poll_request(&mut self, _target: usize, now: u64) -> Option<Due> {
-        self.follow(now);
-        let wanted = self.tracks.iter_mut().find_map(|track| match track.fetch {
-            Fetch::Wanted { wish, intended_ns } => Some((track, wish, intended_ns)),
-            _ => None,
-        });
-        let (track, wish, intended_ns) = wanted?;
-        track.fetch = Fetch::InFlight { wish, sent_ns: now, arriving: Arriving::default() };
-        Some(Due { url: wish.resource.url, intended_ns })
-    }
-
-    fn waiting(&self, _target: usize) -> usize {
-        self.tracks.iter().filter(|track| matches!(track.fetch, Fetch::Wanted { .. })).count()
-    }
-
-    fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64) {
-        let Some(number) = self.track_of(url) else { return };
-        let Fetch::InFlight { arriving, .. } = &mut self.tracks[number].fetch else { return };
-        arriving.first.get_or_insert((now, received_bytes));
-        arriving.bytes = received_bytes;
-        arriving.pieces = arriving.pieces.saturating_add(1);
-        if self.tracks[number].rule.abandons() {
-            self.follow(now);
-            let media = Arc::clone(&self.media);
-            self.judge(&media, number);
-        }
-    }
-
-    fn handle_done(&mut self, url: u32, is_ok: bool, now: u64) {
-        self.follow(now);
-        let Some(number) = self.track_of(url) else { return };
-        let media = Arc::clone(&self.media);
-        let fetch = std::mem::replace(&mut self.tracks[number].fetch, Fetch::Idle);
-        match fetch {
-            Fetch::InFlight { wish, sent_ns, arriving } if is_ok => {
-                self.arrive(&media, number, (wish, sent_ns, arriving));
-            }
-            Fetch::InFlight { wish, .. } => self.fail(&media, number, wish),
-            Fetch::Dropped { then, .. } => {
-                self.cancelled.retain(|cancelled| *cancelled != url);
-                if let Some(place) = then.filter(|_| self.playback != Playback::Over) {
-                    self.want(&media, number, place);
-                }
-            }
-            Fetch::Idle | Fetch::Wanted { .. } => {}
-        }
-        self.follow(now);
-    }
-
-    fn take_cancelled(&mut self) -> Option<u32> {
-        self.cancelled.pop()
-    }
-
-    /// Everything was played, or the player gave up.
-    fn is_finished(&self, _now: u64) -> bool {
-        self.playback == Playback::Over
-    }
-
-    /// When a next segment becomes due, playback jumps or ends, or an arriving segment must be judged.
-    fn next_ns(&self) -> Option<u64> {
-        let judged_ns = self.tracks.iter().filter_map(TrackPlayer::next_judgement_ns).min();
-        if self.playback != Playback::Playing {
-            return judged_ns.filter(|_| self.playback == Playback::Waiting);
-        }
-        let buffered_ns = self.buffered_ns(&self.media);
-        let seek_ns = self.next_seek_ns().map(|at_ns| at_ns.saturating_sub(self.position_ns));
-        let seek_ns = seek_ns.filter(|until_ns| *until_ns <= buffered_ns);
-        let end_ns = self.has_all(&self.media).then_some(buffered_ns);
-        let steps = [self.until_due(&self.media), seek_ns, end_ns].into_iter().flatten();
-        let steps = steps.map(|media_ns| self.at_ns.saturating_add(self.duration_of(media_ns)));
-        steps.chain(judged_ns).min()
-    }
-
-    fn cmcd(&self, url: u32) -> Option<CmcdKeys> {
-        self.video.player.cmcd?;
-        self.cmcd_keys(url)
-    }
-
-    /// The numbers of the client and of its group are 0 in them.
-    fn take_player_events(&mut self) -> Vec<PlayerEvent> {
-        std::mem::take(&mut self.events)
-    }
-
-    fn connections(&self, limit: u32) -> Connections {
-        // The tracks are fetched at the same time: over HTTP/1.1 each on its own connection.
-        let streams = self.video.player.requests_at_once();
-        Connections { at_once: 0, limit: limit.min(streams), streams }
-    }
 }

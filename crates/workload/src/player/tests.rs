@@ -5,6 +5,7 @@ use model::player::{Cmcd, Rule, Seek, constant_rate_video};
 use proptest::prelude::*;
 
 use super::*;
+use crate::source::RequestSource;
 
 const MS: u64 = 1_000_000;
 /// A run's clock does not begin with its client.
