@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use model::Page;
+use model::media::{Media, MediaSource};
 
 /// Writes every resource of the pages below `folder`, once per study, for servers that serve files.
 ///
@@ -40,17 +41,75 @@ pub fn write_content(folder: &Path, pages: &[Page]) -> Result<()> {
 /// A file cannot be written.
 pub fn write_segments(folder: &Path, segments: &BTreeMap<String, u64>) -> Result<()> {
     for (path, bytes) in segments {
+        write_pattern(&folder.join(path.trim_start_matches('/')), *bytes)?;
+    }
+    Ok(())
+}
+
+/// Writes media below `folder`, by its paths, with the same bytes as the built-in origin. Modelled segments of
+/// the same length are one file with several names.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_media(folder: &Path, media: &Media) -> Result<()> {
+    match &media.source {
+        MediaSource::Modelled(_) => write_modelled(folder, media),
+    }
+}
+
+fn write_modelled(folder: &Path, media: &Media) -> Result<()> {
+    for manifest in workload::media::manifests(media) {
+        let path = folder.join(manifest.path.trim_start_matches('/'));
+        create_parent(&path)?;
+        fs::write(&path, manifest.text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut known: BTreeMap<u64, PathBuf> = BTreeMap::new();
+    for (path, bytes) in media.presentation.files() {
         let path = folder.join(path.trim_start_matches('/'));
-        let context = || format!("cannot write {}", path.display());
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).with_context(context)?;
-        }
-        let mut file = File::create(&path).with_context(context)?;
-        for chunk in workload::content::pattern_body(*bytes, 0) {
-            file.write_all(&chunk).with_context(context)?;
+        match known.get(&bytes) {
+            Some(other) => link(other, &path)?,
+            None => {
+                write_pattern(&path, bytes)?;
+                known.insert(bytes, path);
+            }
         }
     }
     Ok(())
+}
+
+/// Gives a file a second name; a copy where the file system has no such links.
+pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
+    let context = || format!("cannot write {}", to.display());
+    create_parent(to)?;
+    match fs::hard_link(from, to) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::CrossesDevices
+                    | ErrorKind::TooManyLinks
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::Unsupported
+            ) =>
+        {
+            fs::copy(from, to).map(drop).with_context(context)
+        }
+        linked => linked.with_context(context),
+    }
+}
+
+fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    create_parent(path)?;
+    let mut file = File::create(path).with_context(context)?;
+    for chunk in workload::content::pattern_body(bytes, 0) {
+        file.write_all(&chunk).with_context(context)?;
+    }
+    Ok(())
+}
+
+fn create_parent(path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))
 }
 
 #[cfg(test)]
@@ -64,6 +123,30 @@ mod tests {
         write_segments(&folder, &segments).unwrap();
         for (path, bytes) in &segments {
             assert_eq!(fs::metadata(folder.join(&path[1..])).unwrap().len(), *bytes);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn modelled_media_is_written_with_the_lengths_of_the_plan() {
+        let folder = std::env::temp_dir().join(format!("h123-media-{}", std::process::id()));
+        let text =
+            "title = 'x'\nsegment = '2s'\nlength = '7s'\n[video]\nladder = ['80kbit/s', '160kbit/s']\n";
+        let source = model::error::Source { file: "x.toml", text };
+        let media = Media::parse("film", source).unwrap();
+        write_media(&folder, &media).unwrap();
+        let at = |path: &str| folder.join(path.trim_start_matches('/'));
+        for (path, bytes) in media.presentation.files() {
+            let body = fs::read(at(path)).unwrap();
+            let expected: Vec<u8> = workload::content::pattern_body(bytes, 0).flatten().collect();
+            assert!(body == expected, "{path} has {} bytes", body.len());
+        }
+        let inode = |path: &str| std::os::unix::fs::MetadataExt::ino(&fs::metadata(at(path)).unwrap());
+        let [one, other, last] =
+            ["1", "2", "4"].map(|number| inode(&format!("/media/film/video-80k/{number}.m4s")));
+        assert!(one == other && one != last, "segments of the same length are one file");
+        for manifest in workload::media::manifests(&media) {
+            assert_eq!(fs::read_to_string(at(&manifest.path)).unwrap(), manifest.text);
         }
         fs::remove_dir_all(&folder).unwrap();
     }

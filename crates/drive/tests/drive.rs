@@ -218,6 +218,93 @@ fn curl(target: &Target) -> Vec<u8> {
     curl.unwrap().stdout
 }
 
+/// The fields of a path over a variant, in lower case, by curl.
+fn head(target: &Target, path: &str) -> Vec<String> {
+    let (variant, authority) = (target.variant, &target.authority);
+    let url = format!("{}://{authority}{path}", variant.scheme());
+    let resolve = format!("{authority}:{}", target.address.ip());
+    let version = if variant == Variant::H2c { "--http2-prior-knowledge" } else { "--http2" };
+    let options =
+        ["-sk", "--max-time", "10", "-D", "-", "-o", "/dev/null", version, "--resolve", &resolve, &url];
+    let curl = std::process::Command::new("curl").args(options).output().unwrap();
+    String::from_utf8(curl.stdout).unwrap().lines().map(str::to_lowercase).collect()
+}
+
+/// Files of media and their types; those that do not change, then manifests.
+const MEDIA_FILES: [(&str, &str, bool); 9] = [
+    ("film/video-8000k/1.m4s", "video/iso.segment", true),
+    ("film/video-8000k/init.mp4", "video/mp4", true),
+    ("film/ts/1.ts", "video/mp2t", true),
+    ("film/hds/Seg1-Frag7", "video/f4f", true),
+    ("film/hds/Seg1.f4f", "video/f4f", true),
+    ("film/manifest.mpd", "application/dash+xml", false),
+    ("film/main.m3u8", "application/vnd.apple.mpegurl", false),
+    ("film/hds/manifest.f4m", "application/f4m+xml", false),
+    ("film/hds/index.bootstrap", "video/abst", false),
+];
+
+/// Asks a server over its first variant for all files of media.
+fn expect_media_fields(server: &str, target: &Target, adds_fields: bool) {
+    for (file, media_type, is_segment) in MEDIA_FILES {
+        let fields = head(target, &format!("/media/{file}"));
+        let value = |name: &str| {
+            fields.iter().find_map(|line| line.strip_prefix(&format!("{name}: "))).map(str::trim)
+        };
+        assert!(fields.first().is_some_and(|status| status.contains("200")), "{server}: {file}: {fields:?}");
+        if !adds_fields {
+            // nghttpd has a list of types, but no option for fields or for names without an extension.
+            if file.contains('.') && !file.contains("Frag") {
+                assert_eq!(value("content-type"), Some(media_type), "{server}: {file}");
+            }
+            continue;
+        }
+        assert_eq!(value("content-type"), Some(media_type), "{server}: {file}");
+        assert_eq!(value("access-control-allow-origin"), Some("*"), "{server}: {file}");
+        let caching = if is_segment { "public, max-age=31536000, immutable" } else { "public, max-age=60" };
+        assert_eq!(value("cache-control"), Some(caching), "{server}: {file}");
+        let once = fields.iter().filter(|line| line.starts_with("cache-control:")).count();
+        assert_eq!(once, 1, "{server}: {file}: {fields:?}");
+    }
+    let page = head(target, "/p/");
+    let is_media = |line: &String| line.starts_with("access-control") || line.starts_with("cache-control");
+    assert!(!page.iter().any(is_media), "{server}: a page is no media: {page:?}");
+}
+
+#[test]
+fn every_server_sends_media_with_its_type_and_fields() {
+    let place = Place::new();
+    let content = place.path("content");
+    drive::write_content(&content, &place.pages).unwrap();
+    for (file, ..) in MEDIA_FILES {
+        let path = content.join("media").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "media").unwrap();
+    }
+    let lab = Lab::loopback().unwrap();
+    let start = |server: &str, back: Option<&Target>| {
+        let adapter = Servers::find(server).unwrap();
+        let variants = [Variant::H1, Variant::H2c];
+        let first = variants.into_iter().find(|variant| adapter.variant(*variant).is_some()).unwrap();
+        let run = place.path(&format!("run of {server}"));
+        let variants = [first];
+        let spec = StartSpec { back, ..place.spec(&run, &content, &variants) };
+        let running =
+            adapter.start(lab.server(), &spec).unwrap_or_else(|error| panic!("{server}: {error:?}"));
+        let target = running.target(first).unwrap();
+        (running, target)
+    };
+    for server in ["apache", "caddy", "lighttpd", "nghttpd", "nginx"] {
+        let (running, target) = start(server, None);
+        expect_media_fields(server, &target, server != "nghttpd");
+        for proxy in ["haproxy", "nghttpx"].into_iter().filter(|_| server == "apache") {
+            let (front, front_target) = start(proxy, Some(&target));
+            expect_media_fields(proxy, &front_target, true);
+            front.stop().unwrap();
+        }
+        running.stop().unwrap();
+    }
+}
+
 /// Starts a server with all its folders below one with this name; returns why it does not start.
 fn serve_below(place: &Place, server: &Adapter, name: &str, back: Option<&Target>) -> Result<(), Outcome> {
     let folder = place.path(name);

@@ -30,6 +30,7 @@ pub mod content;
 pub mod formats;
 pub mod fuzz_targets;
 pub mod links;
+pub mod media;
 mod open;
 pub mod pacer;
 mod page;

@@ -199,6 +199,7 @@ fn write_content(plan: &Plan, folder: &ResultFolder) -> Result<PathBuf> {
     let content = folder.logs().join("content");
     drive::write_content(&content, &plan.pages())?;
     drive::write_segments(&content, &plan.segments())?;
+    plan.media.iter().try_for_each(|media| drive::write_media(&content, media))?;
     Ok(content)
 }
 

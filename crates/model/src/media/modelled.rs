@@ -83,10 +83,9 @@ impl MediaModel {
         let durations_ns = self.durations_ns();
         let factors = self.factors(track, durations_ns.len());
         let representation = |of: &RepresentationModel| {
-            let label = rate_label(of.bits_per_s);
-            let folder = format!("/media/{name}/{}/{label}", track.kind);
+            let label = format!("{}-{}", track.kind, rate_label(of.bits_per_s));
             let segment = |file: String, bytes: u64| Segment {
-                url: format!("{folder}/{file}"),
+                url: format!("/media/{name}/{label}/{file}"),
                 range: None,
                 bytes: Some(bytes),
             };
@@ -95,7 +94,7 @@ impl MediaModel {
                 nearest(float(of.median_bytes) * factor * share).max(1)
             });
             Representation {
-                name: format!("{}-{label}", track.kind),
+                name: label.clone(),
                 bits_per_s: of.bits_per_s,
                 initialization: Some(segment("init.mp4".to_owned(), INITIALIZATION_BYTES)),
                 segments: lengths
@@ -178,7 +177,7 @@ fn choices(mut texts: Vec<String>) -> String {
     if texts.is_empty() { last } else { format!("{} or {last}", texts.join(", ")) }
 }
 
-/// A bit rate as part of a path, such as `2500k`.
+/// A bit rate as part of a name, such as `2500k`.
 fn rate_label(bits_per_s: u64) -> String {
     if bits_per_s.is_multiple_of(1000) { format!("{}k", bits_per_s / 1000) } else { bits_per_s.to_string() }
 }
@@ -285,7 +284,7 @@ mod tests {
         assert_eq!(video.durations_ns[531], 960_000_000, "the rest of 34 minutes");
         let representation = &video.representations[1];
         assert_eq!(representation.name, "video-8000k");
-        assert_eq!(representation.segments[531].url, "/media/film/video/8000k/532.m4s");
+        assert_eq!(representation.segments[531].url, "/media/film/video-8000k/532.m4s");
         let last = representation.segments[531].bytes.unwrap();
         assert!(last < 2_000_000, "a quarter of the duration has about a quarter of the bytes: {last}");
         let constant = model(7, 0.0, None).presentation("film");

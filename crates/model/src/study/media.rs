@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn media_of_a_table_is_in_the_plan_with_its_segments() {
-        let plan = with("/media/film/video/8000k/30.m4s", FILM).unwrap();
+        let plan = with("/media/film/video-8000k/30.m4s", FILM).unwrap();
         let [film] = plan.media.as_slice() else { panic!("one medium") };
         assert_eq!((film.name.as_str(), film.presentation.duration_ns()), ("film", 60_000_000_000));
         let MediaSource::Modelled(model) = &film.source;
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn media_of_a_file_is_in_the_plan_of_a_study_that_requests_it() {
-        let plan = with("/media/clip/audio/96k/init.mp4", FILM).unwrap();
+        let plan = with("/media/clip/audio-96k/init.mp4", FILM).unwrap();
         let names: Vec<&str> = plan.media.iter().map(|media| media.name.as_str()).collect();
         assert_eq!(names, ["film", "clip"]);
         assert_eq!(plan.media[1], {
@@ -280,7 +280,7 @@ mod tests {
         });
         let fault = with("/media/broken/x", "").unwrap_err();
         assert!(fault.starts_with("media/broken.toml:5:11: `ladder`: `1Mbit` is not a rate"), "{fault}");
-        for path in ["/media/clip/audio/96k/31.m4s", "/media/other/audio/96k/1.m4s", "/media/clip"] {
+        for path in ["/media/clip/audio-96k/31.m4s", "/media/other/audio-96k/1.m4s", "/media/clip"] {
             let fault = with(path, FILM).unwrap_err();
             assert!(fault.contains(&format!("the server `origin` has no `{path}`")), "{fault}");
         }
