@@ -310,7 +310,7 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, class, arm, server, \
+         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, media, class, arm, server, \
          group, hold, cores, server_time, warm, dns, accept, claim, monitor, figures, published, csv",
     );
     assert_fault(
