@@ -54,6 +54,9 @@ pub fn write_segments(folder: &Path, segments: &BTreeMap<String, u64>) -> Result
 pub fn write_media(folder: &Path, media: &Media) -> Result<()> {
     match &media.source {
         MediaSource::Modelled(_) => write_modelled(folder, media),
+        MediaSource::Folder(of) => {
+            crate::media::link_folder(Path::new(&of.folder), &folder.join(media.folder().trim_matches('/')))
+        }
     }
 }
 

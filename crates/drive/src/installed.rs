@@ -51,11 +51,16 @@ pub struct Installation {
 /// The folder of installed servers, whether or not it exists: `$H123_SERVERS`, or `h123/servers` in the
 /// user's cache. `None` where the user has no home.
 pub fn folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    variable(FOLDER_VARIABLE).or_else(|| {
-        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
-        Some(cache.join("h123/servers"))
-    })
+    variable(FOLDER_VARIABLE).or_else(|| Some(cache()?.join("h123/servers")))
+}
+
+/// The user's cache: `$XDG_CACHE_HOME` or `~/.cache`. `None` where the user has no home.
+pub(crate) fn cache() -> Option<PathBuf> {
+    variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// The folder of the installed programs; `None` where there is none.

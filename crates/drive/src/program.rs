@@ -197,7 +197,7 @@ impl ProgramSpec {
     }
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
@@ -212,7 +212,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// The standard output and standard error of a command that must end within `limit`.
-fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> {
+pub(crate) fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> {
     let shown = command.join(" ");
     let (program, args) = command.split_first().context("the command is empty; write a program")?;
     let mut child = Command::new(program)
@@ -230,10 +230,7 @@ fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> 
         is_late = Instant::now() >= deadline;
         std::thread::sleep(POLL);
     }
-    // Its children too: they would live on, and they hold the pipes open. The PID is its own until `wait`.
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(pid, Signal::KILL);
-    }
+    kill_group(&child);
     child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
     if is_late {
         bail!("`{shown}` did not end within {} s", limit.as_secs());
@@ -242,8 +239,16 @@ fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> 
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
+/// Ends a process that has a group, with its children: they would live on, and they hold pipes open. The PID is
+/// its own until `wait`.
+pub(crate) fn kill_group(child: &Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
 /// Whether it has ended; it stays a zombie, so that its PID is not reused.
-fn has_ended(child: &Child) -> std::io::Result<bool> {
+pub(crate) fn has_ended(child: &Child) -> std::io::Result<bool> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(true) };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

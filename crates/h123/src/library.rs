@@ -1,5 +1,7 @@
 //! The data files: those in the current directory first, then those in the binary.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use anyhow::Result;
 use drive::input::read_text;
 use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
+use model::media::Media;
 use model::named::unknown;
 use model::plan::{DIRECT, NamedWorkload};
 use model::study::{Library, MetricFacts, Override, Study};
@@ -28,7 +31,12 @@ pub(crate) struct DataFiles {
     study_folder: PathBuf,
     /// The name of a page that is no file, and what its file would be.
     further_page: Option<(&'static str, DataFile)>,
+    /// Media of folders that was read: every point of a study asks again.
+    folders: RefCell<BTreeMap<FolderKeys, Media>>,
 }
+
+/// Name, folder and manifest of media.
+type FolderKeys = (String, String, Option<String>);
 
 impl Library for DataFiles {
     fn networks(&self) -> Vec<String> {
@@ -55,6 +63,23 @@ impl Library for DataFiles {
 
     fn media_file(&self, name: &str) -> Result<DataFile, String> {
         read("media", &MEDIA, name)
+    }
+
+    fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String> {
+        let key = (name.to_owned(), folder.to_owned(), manifest.map(str::to_owned));
+        if let Some(known) = self.folders.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let places = [Path::new(folder).to_path_buf(), self.study_folder.join(folder)];
+        let place = places.iter().find(|place| place.is_dir()).ok_or_else(|| {
+            format!(
+                "{folder} is not a folder; name one relative to the current folder or to the study's, such as one \
+                 that `h123 content make` wrote"
+            )
+        })?;
+        let media = drive::media::read_folder(name, place, manifest).map_err(|error| format!("{error:#}"))?;
+        self.folders.borrow_mut().insert(key, media.clone());
+        Ok(media)
     }
 
     fn servers(&self) -> Vec<String> {
@@ -150,7 +175,12 @@ pub(crate) fn plan_with(
         .file_stem()
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let study_folder = Path::new(&file.file).parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Study::parse(&name, source(&file), overrides, &DataFiles { study_folder, further_page })?)
+    Ok(Study::parse(
+        &name,
+        source(&file),
+        overrides,
+        &DataFiles { study_folder, further_page, ..DataFiles::default() },
+    )?)
 }
 
 /// Finds a network by its name and resolves it.
@@ -165,6 +195,19 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
     }
     let file = DataFiles::default().network(name).map_err(UsageError)?;
     Ok(Network::parse_with(name, source(&file), &|trace| DataFiles::default().trace(trace))?)
+}
+
+/// Finds modelled media by its name and resolves it.
+///
+/// # Errors
+/// A [`UsageError`] with the nearest name if there is none; a [`model::InputError`] if its file is invalid.
+pub(crate) fn media_of(name: &str) -> Result<Media> {
+    let known = DataFiles::default().media();
+    if !known.iter().any(|media| media == name) {
+        return Err(UsageError(unknown(name, "media", &known)).into());
+    }
+    let file = DataFiles::default().media_file(name).map_err(UsageError)?;
+    Ok(Media::parse(name, source(&file))?)
 }
 
 /// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::named;
+use crate::number::float;
+use crate::units::{counted, format_bytes, format_rate};
 
 pub use modelled::{MediaModel, RepresentationModel, SceneModel, TrackModel, segment_bytes};
 
@@ -30,6 +32,19 @@ pub struct Media {
 pub enum MediaSource {
     /// Servers make them: segments of a seeded size distribution.
     Modelled(MediaModel),
+    /// Files that exist, which servers serve as they are.
+    Folder(MediaFolder),
+}
+
+/// The files of media, below `/media/NAME/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaFolder {
+    /// The folder.
+    pub folder: String,
+    /// The manifest that the presentation is from, relative to the folder.
+    pub manifest: String,
+    /// All files by their paths in URLs, with their lengths in bytes.
+    pub files: BTreeMap<String, u64>,
 }
 
 /// Media on demand, or the part of a live stream that its manifest lists.
@@ -149,6 +164,13 @@ impl Media {
                 });
                 of_all.into_iter().chain(playlists).collect()
             }
+            MediaSource::Folder(of) => {
+                let is_manifest = |path: &&String| {
+                    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+                    ["mpd", "m3u8", "f4m"].contains(&extension)
+                };
+                of.files.keys().filter(is_manifest).cloned().collect()
+            }
         }
     }
 
@@ -156,6 +178,18 @@ impl Media {
     pub fn describe(&self) -> String {
         match &self.source {
             MediaSource::Modelled(model) => format!("modelled: {}", model.describe()),
+            MediaSource::Folder(of) => {
+                let tracks = self.presentation.tracks.iter().map(Track::describe);
+                let bytes = of.files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+                format!(
+                    "{}/{}, {} of {}: {}",
+                    of.folder,
+                    of.manifest,
+                    counted(of.files.len() as u64, "file"),
+                    format_bytes(float(bytes)),
+                    tracks.collect::<Vec<_>>().join(", ")
+                )
+            }
         }
     }
 }
@@ -164,6 +198,14 @@ impl Track {
     /// The bit rates of its representations, in bit/s.
     pub fn ladder_bits_per_s(&self) -> Vec<u64> {
         self.representations.iter().map(|one| one.bits_per_s).collect()
+    }
+
+    /// In words, such as `16 segments of video at 1 or 8 Mbit/s`.
+    fn describe(&self) -> String {
+        let rates: Vec<String> =
+            self.representations.iter().map(|of| format_rate(float(of.bits_per_s))).collect();
+        let segments = counted(self.durations_ns.len() as u64, "segment");
+        format!("{segments} of {} at {}", self.kind, modelled::choices(rates))
     }
 
     /// How long it plays, in nanoseconds.

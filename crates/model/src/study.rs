@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::cores::CoreChoice;
 use crate::error::{DataFile, InputError, Source};
+use crate::media::Media;
 use crate::monitor::MonitorRate;
 use crate::plan::{NamedWorkload, Plan};
 use crate::reader::Placed;
@@ -169,6 +170,12 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn media_file(&self, name: &str) -> Result<DataFile, String>;
+    /// Media whose files are in a folder, with the presentation of a manifest in it: by default that of DASH, else
+    /// of HLS, else of HDS.
+    ///
+    /// # Errors
+    /// Why the folder or the manifest cannot be read, in one sentence.
+    fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String>;
     /// A file of requests that a workload names: a list of URLs, a body or a timing script.
     ///
     /// # Errors

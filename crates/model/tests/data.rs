@@ -63,6 +63,10 @@ impl Library for Folders {
         Ok(DataFile { file: format!("media/{name}.toml"), text: text("media", name) })
     }
 
+    fn media_folder(&self, _: &str, folder: &str, _: Option<&str>) -> Result<Media, String> {
+        Err(format!("{folder} does not exist"))
+    }
+
     fn servers(&self) -> Vec<String> {
         names("servers")
     }

@@ -3,6 +3,7 @@
 
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Format, RequestedLoad};
+use crate::formats::flv::{FlvScan, TAG_HEAD_BYTES};
 use crate::formats::line_pattern::LinePattern;
 use crate::formats::response::Head;
 use crate::links;
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("har", har),
     ("markup", markup),
     ("response", response),
+    ("flv", flv),
 ];
 
 /// A list of URLs.
@@ -37,6 +39,27 @@ pub fn url_list(data: &[u8]) {
         Ok(entries) => {
             assert!(entries.len() <= text.lines().count());
             assert!(entries.iter().all(|entry| !entry.url.is_empty()));
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// The tags of an FLV file.
+pub fn flv(data: &[u8]) {
+    let mut scan = FlvScan::default();
+    for head in data.chunks_exact(TAG_HEAD_BYTES) {
+        let before = scan.offset();
+        let Ok(head) = head.try_into() else { return };
+        match scan.handle_tag(head) {
+            Ok(()) => assert!(scan.offset() > before),
+            Err(error) => return assert_one_line(&error.to_string()),
+        }
+    }
+    let end = scan.offset();
+    match scan.finish() {
+        Ok((_, fragments)) => {
+            assert!(fragments.windows(2).all(|pair| pair[0].range.last < pair[1].range.first));
+            assert!(fragments.iter().all(|of| of.range.last < end));
         }
         Err(error) => assert_one_line(&error.to_string()),
     }
@@ -221,6 +244,7 @@ mod tests {
           \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         b"<base href=//b.test><link rel=stylesheet href='../a.css'><style>@import url(b.css);</style><img src=?d style=url(e)>",
+        b"\x09\0\0\x05\0\0\0\0\0\0\0\x17\0\x08\0\0\x04\0\0\0\0\0\0\0\xaf\0\x09\0\x01\0\0\0\x28\0\0\0\0\x17\x01",
     ];
     const PIECES: &[&[u8]] = &[
         b"{random:",

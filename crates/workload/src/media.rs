@@ -48,7 +48,7 @@ pub enum Naming {
 
 /// The manifests of modelled media, by the paths of [`Media::manifests`]; none of media that has files.
 pub fn manifests(media: &Media) -> Vec<Manifest> {
-    let MediaSource::Modelled(_) = &media.source;
+    let MediaSource::Modelled(_) = &media.source else { return Vec::new() };
     let encoding = |track: &Track, _: &Representation| match track.kind {
         TrackKind::Video => Encoding { codecs: "avc1.640028".to_owned(), ..Encoding::default() },
         TrackKind::Audio => {

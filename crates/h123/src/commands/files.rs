@@ -160,7 +160,7 @@ pub(crate) fn create(args: &NewArgs) -> Result<Exit> {
         Kind::Study => format!("h123 plan {name}"),
         Kind::Network | Kind::Topology => format!("h123 lab {name} --describe"),
         Kind::Page => format!("h123 serve, whose address ends with /{name}/"),
-        Kind::Media => format!("h123 show media/{name}"),
+        Kind::Media => format!("h123 content make {name}-files --modelled {name}"),
         Kind::Server => format!("h123 servers show {name}"),
     };
     note(false, &format!("a copy of {}/{from}; edit it, then try: {next}", kind.folder()));

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod compare;
+pub(crate) mod content;
 pub(crate) mod doctor;
 pub(crate) mod files;
 pub(crate) mod lab;

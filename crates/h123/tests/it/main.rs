@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_servers;
 mod browser;
 mod capture;
+mod content;
 mod damage;
 mod data;
 mod discovery;

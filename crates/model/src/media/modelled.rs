@@ -172,7 +172,7 @@ impl TrackModel {
 }
 
 /// `1, 2 or 3` of such texts.
-fn choices(mut texts: Vec<String>) -> String {
+pub(super) fn choices(mut texts: Vec<String>) -> String {
     let last = texts.pop().unwrap_or_default();
     if texts.is_empty() { last } else { format!("{} or {last}", texts.join(", ")) }
 }

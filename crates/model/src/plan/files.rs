@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, Plan};
-use crate::media::Media;
+use crate::media::{Media, MediaSource};
 use crate::origin_path::OriginPath;
 use crate::player::Player;
 use crate::tunable::Contents;
@@ -56,6 +56,11 @@ impl Plan {
             pages.iter().flat_map(|page| &page.resources).map(|resource| without_query(&resource.path));
         let manifests: Vec<String> = self.media.iter().flat_map(Media::manifests).collect();
         let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_keys());
+        let of_folders = self.media.iter().filter_map(|media| match &media.source {
+            MediaSource::Folder(of) => Some(of.files.keys().map(String::as_str)),
+            MediaSource::Modelled(_) => None,
+        });
+        let of_media = of_media.chain(of_folders.flatten());
         let known: BTreeSet<&str> =
             of_pages.chain(of_media).chain(manifests.iter().map(String::as_str)).collect();
         let mut has_files = false;
@@ -75,7 +80,8 @@ impl Plan {
 
     fn check_size(&self) -> Result<(), String> {
         let files = self.segments();
-        let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_values());
+        let modelled = self.media.iter().filter(|media| matches!(media.source, MediaSource::Modelled(_)));
+        let of_media = modelled.flat_map(|media| media.presentation.files().into_values());
         let (count, bytes) = files
             .into_values()
             .chain(of_media)

@@ -12,12 +12,16 @@ use crate::reader::{Key, Placed, Table, read_file};
 use crate::units::{self, format_bytes};
 
 pub(super) const KEYS: &[Key] = keys! {
-    "segment", "duration", "required", r#""3.84s""#, "The duration of a segment; above 0.";
-    "length", "duration", "required", r#""34min""#,
+    "folder", "text", "none: modelled media", r#""film""#,
+        "The folder of existing media, relative to the current folder or to the study's. It excludes all other keys but `manifest`.";
+    "manifest", "text", "`manifest.mpd`, `main.m3u8` or `manifest.f4m`", r#""hds/manifest.f4m""#,
+        "The manifest in `folder` whose segments players and classes see.";
+    "segment", "duration", "required without `folder`", r#""3.84s""#, "The duration of a segment; above 0.";
+    "length", "duration", "required without `folder`", r#""34min""#,
         "How long it plays; the last segment has the rest. At most 10 000 segments.";
     "seed", "whole number", "`1`", "42", "The seed of the sizes, 0 to 9 223 372 036 854 775 807.";
-    "video", "table `[media.NAME.video]`", "required without `audio`", "", "The video track.";
-    "audio", "table `[media.NAME.audio]`", "required without `video`", "", "The audio track.";
+    "video", "table `[media.NAME.video]`", "required without `audio` and `folder`", "", "The video track.";
+    "audio", "table `[media.NAME.audio]`", "required without `video` and `folder`", "", "The audio track.";
 };
 
 pub(super) const TRACK_KEYS: &[Key] = keys! {
@@ -48,14 +52,26 @@ const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 #[derive(Clone, Debug)]
 pub(super) struct MediaEntry {
     name: Placed<String>,
-    model: MediaModel,
+    what: MediaKeys,
+}
+
+/// What the keys describe.
+#[derive(Clone, Debug)]
+enum MediaKeys {
+    Modelled(MediaModel),
+    Folder { folder: Placed<String>, manifest: Option<String> },
 }
 
 pub(super) fn read(root: &Table<'_>) -> Result<Vec<MediaEntry>, InputError> {
     let Some(table) = root.table("media")? else { return Ok(Vec::new()) };
     let entry = |(name, table): (Placed<String>, Table<'_>)| {
         check_media_name(&name.value).map_err(|problem| name.error(problem))?;
-        Ok(MediaEntry { model: read_model(&table.with_keys(KEYS)?)?, name })
+        let table = table.with_keys(KEYS)?;
+        let what = match read_folder(&table)? {
+            Some(folder) => folder,
+            None => MediaKeys::Modelled(read_model(&table)?),
+        };
+        Ok(MediaEntry { name, what })
     };
     table.named_tables()?.into_iter().map(entry).collect()
 }
@@ -67,6 +83,26 @@ fn check_media_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("`{name}` is not the name of media; use letters, digits, `-` and `_`"))
+}
+
+fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
+    let manifest = table.text("manifest")?;
+    let Some(folder) = table.text("folder")? else {
+        return match manifest {
+            None => Ok(None),
+            Some(manifest) => {
+                Err(manifest.error("`manifest` requires `folder`; add it, such as `folder = \"film\"`"))
+            }
+        };
+    };
+    if let Some(other) = table.keys().find(|key| !["folder", "manifest"].contains(&key.value.as_str())) {
+        let problem = format!(
+            "`{}` describes modelled media, which excludes `folder`; remove one of them",
+            other.value
+        );
+        return Err(other.error(problem));
+    }
+    Ok(Some(MediaKeys::Folder { folder, manifest: manifest.map(|manifest| manifest.value) }))
 }
 
 fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
@@ -181,9 +217,18 @@ pub(super) struct MediaSet(Vec<Media>);
 
 impl MediaSet {
     /// The media of the study's tables.
-    pub(super) fn of(entries: &[MediaEntry]) -> MediaSet {
-        let of = |entry: &MediaEntry| Media::modelled(&entry.name.value, entry.model.clone());
-        MediaSet(entries.iter().map(of).collect())
+    ///
+    /// # Errors
+    /// A folder or its manifest cannot be read.
+    pub(super) fn of(entries: &[MediaEntry], library: &impl Library) -> Result<MediaSet, InputError> {
+        let of = |entry: &MediaEntry| match &entry.what {
+            MediaKeys::Modelled(model) => Ok(Media::modelled(&entry.name.value, model.clone())),
+            MediaKeys::Folder { folder, manifest } => {
+                let media = library.media_folder(&entry.name.value, &folder.value, manifest.as_deref());
+                media.map_err(|problem| folder.error(format!("`folder`: {problem}")))
+            }
+        };
+        Ok(MediaSet(entries.iter().map(of).collect::<Result<_, _>>()?))
     }
 
     /// The media of a name: a table of the study, or else a file.
@@ -255,7 +300,7 @@ mod tests {
         let plan = with("/media/film/video-8000k/30.m4s", FILM).unwrap();
         let [film] = plan.media.as_slice() else { panic!("one medium") };
         assert_eq!((film.name.as_str(), film.presentation.duration_ns()), ("film", 60_000_000_000));
-        let MediaSource::Modelled(model) = &film.source;
+        let MediaSource::Modelled(model) = &film.source else { panic!("modelled media") };
         assert_eq!(model.tracks[0].representations[1].median_bytes, 2_000_000);
         assert_eq!(film.presentation.files().len(), 62, "30 segments and an initialization of each");
         let text = plan_text(&plan);
@@ -283,6 +328,28 @@ mod tests {
         for path in ["/media/clip/audio-96k/31.m4s", "/media/other/audio-96k/1.m4s", "/media/clip"] {
             let fault = with(path, FILM).unwrap_err();
             assert!(fault.contains(&format!("the server `origin` has no `{path}`")), "{fault}");
+        }
+    }
+
+    #[test]
+    fn media_of_a_folder_has_the_files_that_servers_serve() {
+        let table = "[media.film]\nfolder = \"made\"\n";
+        let plan = with("/media/film/video/1.m4s", table).unwrap();
+        assert_eq!(plan.media[0].manifests(), ["/media/film/manifest.mpd"]);
+        assert!(plan.media[0].describe().contains("made/manifest.mpd, 3 files of 1.55 kB"));
+        for path in ["/media/film/manifest.mpd", "/media/film/notes.txt"] {
+            assert!(with(path, table).is_ok(), "{path}");
+        }
+        for (tables, expected) in [
+            ("[media.film]\nfolder = \"gone\"\n", "16:10: `folder`: gone does not exist"),
+            ("[media.film]\nmanifest = \"a.mpd\"\n", "16:12: `manifest` requires `folder`"),
+            (
+                "[media.film]\nfolder = \"made\"\nsegment = \"2s\"\n",
+                "17:1: `segment` describes modelled media, which excludes `folder`",
+            ),
+        ] {
+            let fault = with("/bytes/1", tables).unwrap_err();
+            assert!(fault.contains(expected), "{tables}: {fault}");
         }
     }
 

@@ -64,7 +64,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         return Err(node.error(problem));
     }
     clients::check_names(study, library)?;
-    let mut media = MediaSet::of(&study.media);
+    let mut media = MediaSet::of(&study.media, library)?;
     let matrix = Matrix {
         dns_rtt_ns,
         backends: resolve_backends(study, &topology, &networks)?,

@@ -6,6 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::backend::Backend;
+use crate::media::{
+    Media, MediaFolder, MediaSource, Presentation, Representation, Segment, Track, TrackKind,
+};
 use crate::monitor::MonitorRate;
 use crate::plan::{Cell, NamedWorkload, PlannedTopology};
 use crate::plan_text::plan_text;
@@ -99,6 +102,33 @@ impl Library for TestLibrary {
 
     fn media_file(&self, name: &str) -> Result<DataFile, String> {
         file("media", MEDIA, name)
+    }
+
+    fn media_folder(&self, name: &str, folder: &str, _: Option<&str>) -> Result<Media, String> {
+        if folder != "made" {
+            return Err(format!("{folder} does not exist"));
+        }
+        let path = |file: &str| format!("/media/{name}/{file}");
+        let segment = Segment { url: path("video/1.m4s"), range: None, bytes: Some(1000) };
+        let representation = Representation {
+            name: "video".into(),
+            bits_per_s: 8000,
+            initialization: None,
+            segments: vec![segment],
+        };
+        let track = Track {
+            kind: TrackKind::Video,
+            durations_ns: vec![1_000_000_000],
+            representations: vec![representation],
+        };
+        let files = [("video/1.m4s", 1000), ("manifest.mpd", 500), ("notes.txt", 50)];
+        let files = files.into_iter().map(|(file, bytes)| (path(file), bytes)).collect();
+        let source = MediaFolder { folder: folder.into(), manifest: "manifest.mpd".into(), files };
+        Ok(Media {
+            name: name.into(),
+            presentation: Presentation { tracks: vec![track] },
+            source: MediaSource::Folder(source),
+        })
     }
 
     fn servers(&self) -> Vec<String> {

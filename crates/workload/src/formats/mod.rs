@@ -4,6 +4,7 @@ pub mod access_log;
 pub mod clients;
 pub mod dash;
 pub mod error;
+pub mod flv;
 pub mod hds;
 pub mod hls;
 pub mod isobmff;
