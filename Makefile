@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs docs docs-measured fmt lint deny advisories fuzz bench-peers bench-load bench-lab bench-statistics bench-report
+.PHONY: help run test needs docs docs-measured fmt lint abr-decisions deny advisories fuzz bench-peers bench-load bench-lab bench-statistics bench-report
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,7 @@ test: needs ## install what the tests need, then run every check and test
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 	cargo test --workspace --locked
+	./scripts/abr-decisions/check.sh
 
 needs: ## install what the tests need, or print what is missing
 	@./scripts/install-test-needs.sh
@@ -33,6 +34,9 @@ docs: ## write the tables and outputs of README and docs/ that follow from the c
 # PAGES='lab.md load.md' limits it to these pages.
 docs-measured: ## also measure the outputs of README and docs/ again (about 20 minutes on an idle machine)
 	H123_MEASURE_DOCS="$(or $(PAGES),all)" cargo test --release --locked -p h123 --test it -- docs::outputs
+
+abr-decisions: ## make the tables of decisions of dash.js and hls.js again (needs Node.js 20 and the npm registry)
+	cd scripts/abr-decisions && npm ci --silent && node make.mjs
 
 deny: ## check licences, bans and sources of the dependencies
 	@./scripts/check-dependencies.sh

@@ -2,6 +2,7 @@
 
 use model::assignment::ClientReport;
 use model::backend::Backend;
+use model::media::TrackKind;
 use model::monitor::{MonitorRate, Quantity, Reading, Subject, SubjectKind};
 use model::network::{Direction, LinkRate, Network};
 use model::number;
@@ -10,7 +11,7 @@ use model::pins::Pins;
 use model::plan::{
     Cell, ClientGroup, GroupEnd, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain,
 };
-use model::player::{Player, PlayerEvent, PlayerEventKind, Rule};
+use model::player::{Player, PlayerEvent, PlayerEventKind, Rule, constant_rate_video};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
     RunRecord, Sending, ServerReport, ServerRequest, StreamCalibration, TimeSource,
@@ -67,12 +68,14 @@ impl Bench {
     /// A video of four segments, on the same network.
     pub(crate) fn player(variants: &[Variant]) -> Bench {
         let player = Player {
-            ladder_bits_per_s: vec![1_000_000, 2_500_000],
-            segment_ns: 500 * MS,
-            segments: 4,
+            presentation: constant_rate_video(&[1_000_000, 2_500_000], 500 * MS, 4),
             goal_ns: 1000 * MS,
             startup_ns: 500 * MS,
+            rebuffer_ns: 500 * MS,
             rule: Rule::Throughput,
+            seeks: Vec::new(),
+            live: None,
+            cmcd: None,
         };
         Bench::new(variants, Workload::Player(player), "startup_time")
     }
@@ -426,7 +429,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
 fn segments(player: &Player, variant: Variant) -> Vec<Sample> {
     let stamps = [(0, 600), (600, 900), (900, 2000), (2000, 2400)].map(|(from, to)| (from * MS, to * MS));
     let rows = (0_u32..).zip(stamps).zip([0, 1, 1, 0]).map(|((request, (from, to)), url)| {
-        let bytes = player.segment_bytes(player.ladder_bits_per_s[url]);
+        let bytes = player.resources()[url].bytes.unwrap();
         row(variant, u64::from(request), number::small(url), from, to, bytes)
     });
     rows.collect()
@@ -435,6 +438,7 @@ fn segments(player: &Player, variant: Variant) -> Vec<Sample> {
 /// Playing from the first segment on, stalled from 1.6 s until the third is there, ended at 3 s.
 fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
     let Workload::Player(_) = workload else { return Vec::new() };
+    use PlayerEventKind::{Arrived, Ended, Playing, Requested, Stalled};
     let event = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
         let url = rows.get(segment as usize).map_or(0, |row| row.url);
         let bits_per_s = [1_000_000, 2_500_000][url as usize];
@@ -442,12 +446,13 @@ fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
             at_ns: at_ms * MS,
             what,
             segment,
+            track: matches!(what, Requested | Arrived).then_some(TrackKind::Video),
+            segment_ns: 500 * MS,
             bits_per_s,
             buffered_ns: buffered_ms * MS,
             ..PlayerEvent::default()
         }
     };
-    use PlayerEventKind::{Arrived, Ended, Playing, Requested, Stalled};
     vec![
         event(0, Requested, 0, 0),
         event(600, Arrived, 0, 500),

@@ -7,7 +7,7 @@ use model::assignment::ClientReport;
 use model::external::{ExternalReport, URLS};
 use model::number;
 use model::plan::{Cell, Plan};
-use model::player::PlayerEvent;
+use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::workload::{Workload, WorkloadKind};
@@ -256,6 +256,11 @@ impl<'a> GroupFold<'a> {
             group: group.group,
             is_open: workload.kind() == WorkloadKind::Open,
             connections: connections.clone().count() as u64,
+            videos_ended: record
+                .player
+                .iter()
+                .filter(|event| event.group == group.group && event.what == PlayerEventKind::Ended)
+                .count() as u64,
             ..GroupFacts::default()
         };
         count_connections(&mut facts, connections);

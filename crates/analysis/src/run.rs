@@ -110,6 +110,8 @@ pub struct GroupFacts {
     pub versions: BTreeMap<HttpVersion, u64>,
     /// Responses by status code, of rows that count.
     pub statuses: BTreeMap<u16, u64>,
+    /// Videos that were played to their end.
+    pub videos_ended: u64,
     /// Failures by kind, of rows that count.
     pub failures: BTreeMap<FailureKind, u64>,
     /// Complete responses with an unexpected length, of rows that count.

@@ -280,15 +280,26 @@ impl Conn {
             self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
         }
         while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {
-            let over = session.expire(opened, |sample| overdue(sample, self.remote, limit_ns), now);
-            if let Effect::RequestEnded(request) = over {
-                self.carried.add(request);
-                self.engine.cancel(now, opened.id);
-                self.in_flight = self.in_flight.saturating_sub(1);
-                self.ended += 1;
-            }
+            let remote = self.remote;
+            self.cancel(session, opened, |sample| overdue(sample, remote, limit_ns), now);
         }
         self.thinking.retain(|until| *until > now);
+    }
+
+    /// Ends a request whose response is not complete, if it is still in flight.
+    pub(crate) fn cancel(
+        &mut self,
+        session: &mut Session,
+        opened: OpenRequest,
+        why: impl Fn(&Sample) -> Failure,
+        now: u64,
+    ) {
+        if let Effect::RequestEnded(request) = session.expire(opened, why, now) {
+            self.carried.add(request);
+            self.engine.cancel(now, opened.id);
+            self.in_flight = self.in_flight.saturating_sub(1);
+            self.ended += 1;
+        }
     }
 
     /// The phase of its beginning.

@@ -16,24 +16,7 @@ const STEP_BITS: u32 = STEPS.trailing_zeros();
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 
 /// All kinds of failure, at the index of their discriminant.
-const KINDS: [FailureKind; 16] = [
-    FailureKind::Dns,
-    FailureKind::Refused,
-    FailureKind::Reset,
-    FailureKind::Closed,
-    FailureKind::Timeout,
-    FailureKind::Tls,
-    FailureKind::Protocol,
-    FailureKind::Limit,
-    FailureKind::WrongStatus,
-    FailureKind::WrongLength,
-    FailureKind::WrongContent,
-    FailureKind::WrongVersion,
-    FailureKind::Server,
-    FailureKind::Client,
-    FailureKind::Lab,
-    FailureKind::System,
-];
+const KINDS: [FailureKind; FailureKind::ALL.len()] = FailureKind::ALL;
 
 /// One worker's counters, on their own cache lines.
 #[derive(Debug)]

@@ -7,11 +7,13 @@ use anyhow::Result;
 use bytes::Bytes;
 use engine::{Request, RequestId, VaryingField};
 use model::assignment::{Assignment, Target};
+use model::media::ByteRange;
 use model::page::ResourceKind;
+use model::player::Cmcd;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
 use model::url_pattern::Pattern;
 use model::workload::Workload;
-use workload::Seeds;
+use workload::{CmcdKeys, RequestSource, Seeds, UrlTable};
 
 /// A request by its slot and its number; slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ impl Origin {
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));
 /// The template number of requests that differ every time: beyond any that an engine keeps.
 const NO_TEMPLATE: u32 = u32::MAX;
+const RANGE_FIELD: &str = "range";
+const CMCD_FIELDS: &str = "cmcd-";
 /// Room for the numbers of a group and a request.
 const REQUEST_ID_BYTES: usize = 32;
 
@@ -49,6 +53,8 @@ pub(crate) struct Requests {
     labels: Vec<String>,
     seed: u64,
     group: u16,
+    /// How requests carry CMCD keys, if they do.
+    cmcd: Option<Cmcd>,
 }
 
 impl Requests {
@@ -56,7 +62,9 @@ impl Requests {
     ///
     /// # Errors
     /// A random part of a path has another form.
-    pub(crate) fn new(assignment: &Assignment, paths: &[&str]) -> Result<Self> {
+    pub(crate) fn new(assignment: &Assignment, work: &impl RequestSource) -> Result<Self> {
+        let paths = work.paths();
+        let cmcd = assignment.workload.player().and_then(|player| player.cmcd);
         let options = &assignment.options.requests;
         let bodies: Vec<Bytes> =
             options.bodies.iter().map(|body| Bytes::from_owner(Arc::clone(&body.0))).collect();
@@ -75,15 +83,18 @@ impl Requests {
             if options.random_parts {
                 patterns.push(Pattern::parse(path)?);
             }
-            let is_drawn = patterns.get(index).is_some_and(Option::is_some);
+            let is_drawn = patterns.get(index).is_some_and(Option::is_some) || cmcd.is_some();
+            #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
+            let number = index as u32;
+            let mut own_fields = fields(&assignment.workload, index);
+            own_fields.extend(work.range(number).map(range_field));
             templates.push(Request {
-                #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
-                template: if is_drawn { NO_TEMPLATE } else { index as u32 },
+                template: if is_drawn { NO_TEMPLATE } else { number },
                 method: options.method_of(index).to_owned(),
                 scheme,
                 authority: target.authority.clone(),
                 path: (*path).to_owned(),
-                fields: merge(fields(&assignment.workload, index), &options.fields),
+                fields: merge(own_fields, &options.fields),
                 varying: options.request_ids.then(|| VaryingField {
                     name: REQUEST_ID_FIELD,
                     value: String::with_capacity(REQUEST_ID_BYTES),
@@ -92,13 +103,25 @@ impl Requests {
             });
         }
         let (seed, group) = (Seeds::new(assignment.seed, assignment.group, 0).own, assignment.group);
-        Ok(Requests { templates, patterns, labels, seed, group })
+        Ok(Requests { templates, patterns, labels, seed, group, cmcd })
     }
 
-    /// The request to a URL; `number` is the request's number.
-    pub(crate) fn of(&mut self, url: u32, number: u64) -> Option<&Request> {
+    /// The request to a URL, with its number and what it says about its player. `urls` has the URLs that the
+    /// workload has learnt of.
+    pub(crate) fn of(
+        &mut self,
+        (url, number): (u32, u64),
+        cmcd: Option<CmcdKeys>,
+        urls: &UrlTable,
+    ) -> Option<&Request> {
         let index = url as usize;
+        if index >= self.templates.len() {
+            self.learn(urls);
+        }
         let template = self.templates.get_mut(index)?;
+        if let (Some(way), Some(keys)) = (self.cmcd, cmcd) {
+            say(template, self.labels.get(index)?, way, &keys);
+        }
         if let Some(Some(pattern)) = self.patterns.get(index) {
             pattern.fill(self.seed, number, &mut template.path);
         }
@@ -108,6 +131,24 @@ impl Requests {
             let _ = write!(id.value, "{}", RequestName { group: self.group, request: number });
         }
         Some(template)
+    }
+
+    /// Adds the URLs that the workload has learnt of: on the first host, with the fields of the first URL.
+    fn learn(&mut self, urls: &UrlTable) {
+        let Some(first) = self.templates.first().cloned() else { return };
+        for resource in urls.resources().iter().skip(self.templates.len()) {
+            let number = u32::try_from(self.templates.len()).unwrap_or(NO_TEMPLATE);
+            let mut fields = first.fields.clone();
+            fields.retain(|(name, _)| name != RANGE_FIELD && !name.starts_with(CMCD_FIELDS));
+            fields.extend(resource.range.map(range_field));
+            self.labels.push(resource.path.clone());
+            self.templates.push(Request {
+                template: if self.cmcd.is_some() { NO_TEMPLATE } else { number },
+                path: resource.path.clone(),
+                fields,
+                ..first.clone()
+            });
+        }
     }
 
     /// Whether a request to a URL may be sent again although it may have been processed (RFC 9110, section
@@ -132,6 +173,26 @@ impl Requests {
 pub(crate) fn target(assignment: &Assignment, number: usize) -> &Target {
     let further = &assignment.options.requests.further_targets;
     number.checked_sub(1).and_then(|index| further.get(index)).unwrap_or(&assignment.target)
+}
+
+fn range_field(range: ByteRange) -> (String, String) {
+    (RANGE_FIELD.to_owned(), range.to_string())
+}
+
+/// Puts CMCD keys into a request, in place of those of the last request for the same URL.
+fn say(request: &mut Request, path: &str, way: Cmcd, keys: &CmcdKeys) {
+    match way {
+        Cmcd::Headers => {
+            request.fields.retain(|(name, _)| !name.starts_with(CMCD_FIELDS));
+            request.fields.extend(keys.fields().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        Cmcd::Query => {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            request.path.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(request.path, "{path}{separator}CMCD={}", keys.query());
+        }
+    }
 }
 
 /// The client's own fields, replaced or followed by those of the options.

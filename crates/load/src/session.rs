@@ -1,13 +1,16 @@
 //! The shared state of a worker's connections: the clients, the requests in flight and the finished rows.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::{Event, Fate, Head, RequestId};
 use model::options::LEAST_ENDED;
+use model::player::Player;
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
 use model::tally::ConnectionRequests;
 use model::{Assignment, Clients, Histogram, HttpVersion};
-use workload::{Due, RequestSource};
+use workload::{Content, Due, RequestSource, UrlTable};
 
 use crate::client::Client;
 use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
@@ -58,7 +61,14 @@ pub(crate) struct Session {
     pub(crate) live: Option<Arc<Live>>,
     /// Receives the rows that are not kept.
     pub(crate) rows: Option<RowSender>,
+    /// The URLs that workloads have learnt of, after those that they began with.
+    pub(crate) urls: UrlTable,
+    /// The bodies that workloads read, as far as they have arrived; `None` once they are too long.
+    bodies: HashMap<RequestId, Option<Vec<u8>>>,
 }
+
+/// The longest body that a workload reads, such as a manifest.
+const MOST_READ_BYTES: usize = 4 << 20;
 
 /// The effect of an event on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +117,8 @@ impl Session {
             stopped: None,
             live: None,
             rows: None,
+            urls: UrlTable::new(assignment.workload.player().map(Player::resources).unwrap_or_default()),
+            bodies: HashMap::new(),
         }
     }
 
@@ -155,8 +167,42 @@ impl Session {
             self.lag.record(now.saturating_sub(due.intended_ns));
             self.own_lag.record(now.saturating_sub(due.intended_ns.max(free_ns)));
         }
-        let number = sample.request;
-        OpenRequest { id: self.open.insert(sample), number }
+        let (number, url) = (sample.request, sample.url);
+        let id = self.open.insert(sample);
+        if self.client(place).is_some_and(|client| client.work.wants_body(url)) {
+            self.bodies.insert(id, Some(Vec::new()));
+        }
+        OpenRequest { id, number }
+    }
+
+    /// Whether the workload reads the body of a request.
+    pub(crate) fn keeps_body(&self, request: RequestId) -> bool {
+        self.bodies.contains_key(&request)
+    }
+
+    /// Keeps a piece of a body that the workload reads.
+    fn keep(&mut self, request: RequestId, piece: &[u8]) {
+        let Some(body) = self.bodies.get_mut(&request) else { return };
+        let Some(kept) = body else { return };
+        if kept.len() + piece.len() > MOST_READ_BYTES {
+            *body = None;
+        } else {
+            kept.extend_from_slice(piece);
+        }
+    }
+
+    /// The request of a client for a URL that is in flight, and its connection.
+    pub(crate) fn find(&self, place: u32, url: u32) -> Option<(OpenRequest, Option<u32>)> {
+        let mut open = self.open.iter();
+        let (id, sample) = open.find(|(_, sample)| sample.client == place && sample.url == url)?;
+        Some((OpenRequest { id, number: sample.request }, sample.connection))
+    }
+
+    /// A body begins again, on another connection.
+    pub(crate) fn restart_body(&mut self, request: RequestId) {
+        if let Some(body) = self.bodies.get_mut(&request) {
+            *body = Some(Vec::new());
+        }
     }
 
     /// Adds the bytes of a sent request to its row.
@@ -255,6 +301,9 @@ impl Session {
                 self.head(request, head, now);
             }
             Event::Data { request, bytes } => {
+                if !self.bodies.is_empty() {
+                    self.keep(request, bytes);
+                }
                 self.compare(request, bytes);
                 self.data(request, bytes.len() as u64, now);
             }
@@ -330,9 +379,26 @@ impl Session {
             Some(failure) => Outcome::Failed(failure),
             None => judge(&sample, self.expected_version(sample.url)),
         };
+        if let Some(body) = self.bodies.remove(&request)
+            && sample.outcome.is_ok()
+        {
+            self.deliver(&sample, body.as_deref(), now);
+        }
         let ended = ConnectionRequests::of(&sample);
         self.finish(sample);
         Effect::RequestEnded(ended)
+    }
+
+    /// Gives a body to the workload that reads it.
+    fn deliver(&mut self, sample: &Sample, body: Option<&[u8]>, now_ns: u64) {
+        let origin = self.origins.get(sample.url as usize).unwrap_or(&self.first_origin);
+        let origin = format!("{}://{}", origin.scheme, origin.authority);
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
+        let content = Content { body, origin: &origin, now_ns, now_unix_ns };
+        if let Some(client) = self.clients.get_mut(sample.client as usize).and_then(Option::as_deref_mut) {
+            client.work.handle_content(sample.url, &content, &mut self.urls);
+        }
     }
 
     fn expected_version(&self, url: u32) -> HttpVersion {
@@ -350,7 +416,7 @@ impl Session {
             live.ended(&sample);
         }
         self.ended += 1;
-        if !sample.outcome.is_ok() {
+        if !sample.outcome.is_ok() && !sample.outcome.is_cancelled() {
             self.failed += 1;
             self.judge_failures();
         }

@@ -257,6 +257,11 @@ impl Media {
 }
 
 impl Track {
+    /// The bit rates of its representations, in bit/s.
+    pub fn ladder_bits_per_s(&self) -> Vec<u64> {
+        self.representations.iter().map(|one| one.bits_per_s).collect()
+    }
+
     /// In words, such as `16 segments of video at 1 or 8 Mbit/s`.
     fn describe(&self) -> String {
         let rates: Vec<String> =

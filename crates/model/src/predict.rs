@@ -89,7 +89,8 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
             (workload.lasts_ns().unwrap_or(0), handshake_ns.saturating_add(network.rtt_ns()))
         }
         Workload::Player(player) => {
-            let round_trips_ns = network.rtt_ns().saturating_mul(u64::from(player.segments));
+            let longest = player.presentation.tracks.iter().map(|track| track.durations_ns.len() as u64);
+            let round_trips_ns = network.rtt_ns().saturating_mul(longest.max().unwrap_or(0));
             (playing_ns(player, network, pins), handshake_ns.saturating_add(round_trips_ns))
         }
     };
@@ -173,11 +174,15 @@ pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) ->
 /// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player
 /// that may choose is taken to choose the lowest representation.
 fn playing_ns(player: &Player, network: &Network, pins: &Pins) -> u64 {
-    let bytes = player.segment_bytes(player.least_bits_per_s()).saturating_mul(u64::from(player.segments));
+    let bytes = player.least_bytes();
     // Under loss, each round trip carries a window.
     let round_trips = window_of_loss(network, pins).map_or(0, |window| bytes.div_ceil(window.max(1)));
     let lossy_ns = network.rtt_ns().saturating_mul(round_trips);
-    player.media_ns().max(serialisation_ns(bytes, network)).max(lossy_ns)
+    let sought_ns = player
+        .seeks
+        .iter()
+        .fold(0, |sum: u64, seek| sum.saturating_add(seek.at_ns.saturating_sub(seek.to_ns)));
+    player.media_ns().saturating_add(sought_ns).max(serialisation_ns(bytes, network)).max(lossy_ns)
 }
 
 /// The resources that are as far from the document as each other.

@@ -231,6 +231,8 @@ named! { "a kind of failure";
         Lab = "lab",
         /// The system refused (descriptors, ports, memory).
         System = "system",
+        /// The client gave the request up and cancelled it, as players do with slow segments.
+        Cancelled = "cancelled",
     }
 }
 
@@ -243,6 +245,11 @@ impl Outcome {
     /// Whether all went as expected.
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
+    }
+
+    /// Whether the client gave it up: no failure of the server or the network.
+    pub fn is_cancelled(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
     }
 
     /// The failure, where it failed.

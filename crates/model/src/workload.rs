@@ -22,7 +22,7 @@ pub enum Workload {
     Closed(ClosedLoop),
     /// Open loop: requests are due at the times of a schedule, whether or not the server keeps up.
     Open(OpenLoop),
-    /// Play a video over one connection, segment by segment, as an adaptive player does.
+    /// Play a presentation, segment by segment, as an adaptive player does.
     Player(Player),
 }
 
@@ -208,7 +208,9 @@ impl Workload {
     pub fn paths(&self) -> Vec<String> {
         match self {
             Workload::Page(page) => page.resources.iter().map(|resource| resource.path.clone()).collect(),
-            Workload::Player(player) => player.paths(),
+            Workload::Player(player) => {
+                player.resources().into_iter().map(|resource| resource.path).collect()
+            }
             Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
                 load.paths.clone()
             }
@@ -224,7 +226,8 @@ impl Workload {
     pub fn streams(&self) -> Option<u32> {
         match self {
             Workload::Page(_) => None,
-            // A player requests one segment after the other.
+            // A player requests one segment of each track after the other.
+            Workload::Player(player) => Some(player.requests_at_once()),
             _ => Some(self.as_loop().map_or(1, |load| load.streams)),
         }
     }
@@ -260,10 +263,7 @@ impl Workload {
         };
         match self {
             Workload::Page(page) => page.resources.iter().map(|resource| resource.bytes).sum(),
-            Workload::Player(player) => {
-                let least = player.least_bits_per_s();
-                player.segment_bytes(least).saturating_mul(u64::from(player.segments))
-            }
+            Workload::Player(player) => player.least_bytes(),
             Workload::Open(OpenLoop {
                 load, schedule: Schedule::Script { entries, clients, .. }, ..
             }) => {
@@ -339,7 +339,7 @@ impl Workload {
                 ..
             }) => "ends after a number of requests or a time".to_owned(),
             Workload::Player(player) => {
-                format!("ends with {} segments, {} of media", player.segments, format_ns(player.media_ns()))
+                format!("ends with {} segments, {} of media", player.segments(), format_ns(player.media_ns()))
             }
             _ if self.requests().is_some() => "ends after a number of requests".to_owned(),
             _ => "ends after a time".to_owned(),

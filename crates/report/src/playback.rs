@@ -1,6 +1,7 @@
 //! The playback of a video in one run, condensed from the player's events: buffer, segments, stalls.
 
 use model::RunRecord;
+use model::media::TrackKind;
 use model::player::{PlayerEvent, PlayerEventKind};
 
 use model::number::{count, float};
@@ -37,9 +38,11 @@ pub struct RunPlayback {
     pub stall_spans: Vec<StallSpan>,
 }
 
-/// The time from the request of a segment to its arrival; of several segments if they are merged.
+/// The time from the request of a segment to its arrival; of several segments of a track if they are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentSpan {
+    /// Its track.
+    pub kind: TrackKind,
     /// The first segment, counted from 0.
     pub first: u32,
     /// The last.
@@ -54,7 +57,7 @@ pub struct SegmentSpan {
     pub highest_bits_per_s: u64,
     /// Media in the buffer at that time.
     pub buffered_ns: u64,
-    /// Requests that failed.
+    /// Requests that failed or were abandoned.
     pub failed: u32,
 }
 
@@ -76,6 +79,10 @@ impl RunPlayback {
     pub fn from_record(record: &RunRecord, group: u16) -> Option<RunPlayback> {
         let events = || record.player.iter().filter(|event| event.group == group && event.client == 0);
         let mut building = Building::new(record, group, events().next()?.at_ns);
+        let is_video = |event: &&PlayerEvent| event.track.is_none_or(|kind| kind == TrackKind::Video);
+        if !events().filter(|event| event.what == PlayerEventKind::Arrived).any(|event| is_video(&event)) {
+            building.main = TrackKind::Audio;
+        }
         for event in events() {
             building.add(event);
         }
@@ -85,15 +92,13 @@ impl RunPlayback {
     /// The same with at most `max` segments, a quarter as many stalls, and four times as many points of the
     /// buffer. Merged neighbours keep their extremes.
     pub(crate) fn condensed(mut self, max: usize) -> RunPlayback {
-        self.segments = merged(&self.segments, max, |all, next| SegmentSpan {
-            last: next.last,
-            done_ns: next.done_ns,
-            lowest_bits_per_s: all.lowest_bits_per_s.min(next.lowest_bits_per_s),
-            highest_bits_per_s: all.highest_bits_per_s.max(next.highest_bits_per_s),
-            buffered_ns: next.buffered_ns,
-            failed: all.failed + next.failed,
-            ..all
-        });
+        let of_track = |kind: TrackKind| {
+            let own: Vec<SegmentSpan> =
+                self.segments.iter().filter(|span| span.kind == kind).cloned().collect();
+            let share = max * own.len() / self.segments.len().max(1);
+            merged(&own, share.max(1), SegmentSpan::merge)
+        };
+        self.segments = TrackKind::ALL.into_iter().rev().flat_map(of_track).collect();
         self.stall_spans = merged(&self.stall_spans, max.div_ceil(4), |all, next| StallSpan {
             to_ns: next.to_ns,
             stalls: all.stalls + next.stalls,
@@ -105,6 +110,21 @@ impl RunPlayback {
             self.buffer = self.buffer.chunks(chunk).flat_map(extremes).collect();
         }
         self
+    }
+}
+
+impl SegmentSpan {
+    /// This and the next one of its track.
+    fn merge(all: SegmentSpan, next: &SegmentSpan) -> SegmentSpan {
+        SegmentSpan {
+            last: next.last,
+            done_ns: next.done_ns,
+            lowest_bits_per_s: all.lowest_bits_per_s.min(next.lowest_bits_per_s),
+            highest_bits_per_s: all.highest_bits_per_s.max(next.highest_bits_per_s),
+            buffered_ns: next.buffered_ns,
+            failed: all.failed + next.failed,
+            ..all
+        }
     }
 }
 
@@ -127,6 +147,12 @@ fn extremes(points: &[(u64, u64)]) -> Vec<(u64, u64)> {
     kept.into_iter().map(|number| points[number]).collect()
 }
 
+/// The place of an event's track; that of the video for playback.
+fn place(event: &PlayerEvent) -> usize {
+    let kind = event.track.unwrap_or_default();
+    TrackKind::ALL.iter().position(|known| *known == kind).unwrap_or(0)
+}
+
 /// A playback under construction.
 #[derive(Default)]
 struct Building {
@@ -136,14 +162,18 @@ struct Building {
     at_ns: u64,
     buffered_ns: u64,
     is_playing: bool,
-    wanted_ns: u64,
+    /// When the last segment of each track was requested.
+    wanted_ns: [u64; TrackKind::ALL.len()],
     stalled_since: Option<u64>,
+    /// The track whose representations count: the video, or the audio without one.
+    main: TrackKind,
     bits_per_s: Vec<u64>,
 }
 
 impl Building {
     fn new(record: &RunRecord, group: u16, began_ns: u64) -> Building {
         let client = record.clients.iter().find(|client| client.group == group);
+        let main = TrackKind::Video;
         let playback = RunPlayback {
             clients: client.map_or(1, |client| client.clients_begun),
             cell: record.cell + u32::from(group),
@@ -151,19 +181,23 @@ impl Building {
             buffer: vec![(0, 0)],
             ..RunPlayback::default()
         };
-        Building { playback, began_ns, ..Building::default() }
+        Building { playback, began_ns, main, ..Building::default() }
     }
 
     fn add(&mut self, event: &PlayerEvent) {
         let now = event.at_ns.saturating_sub(self.began_ns);
         self.follow(now, event.buffered_ns);
         match event.what {
-            PlayerEventKind::Requested => self.wanted_ns = now,
+            PlayerEventKind::Requested => self.wanted_ns[place(event)] = now,
             PlayerEventKind::Arrived => {
-                self.bits_per_s.push(event.bits_per_s);
+                if event.track.is_none_or(|kind| kind == self.main) {
+                    self.bits_per_s.push(event.bits_per_s);
+                }
                 self.span(event, now, 0);
             }
-            PlayerEventKind::Failed => self.span(event, now, 1),
+            PlayerEventKind::Failed | PlayerEventKind::Abandoned => self.span(event, now, 1),
+            PlayerEventKind::Seeked => self.is_playing = false,
+            PlayerEventKind::GaveUp => {}
             PlayerEventKind::Playing => {
                 self.playback.startup_ns.get_or_insert(now);
                 self.is_playing = true;
@@ -196,9 +230,10 @@ impl Building {
 
     fn span(&mut self, event: &PlayerEvent, now: u64, failed: u32) {
         self.playback.segments.push(SegmentSpan {
+            kind: event.track.unwrap_or_default(),
             first: event.segment,
             last: event.segment,
-            wanted_ns: self.wanted_ns,
+            wanted_ns: self.wanted_ns[place(event)],
             done_ns: now,
             lowest_bits_per_s: event.bits_per_s,
             highest_bits_per_s: event.bits_per_s,

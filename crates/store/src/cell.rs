@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use model::media::TrackKind;
 use model::monitor::{Name, Quantity, SubjectKind};
-use model::player::PlayerEventKind;
+use model::player::{PlayerEventKind, PlayerFault};
 use model::record::TimeSource;
 use model::sample::{Cause, EarlyData, FailureKind, Phase, ServerClose};
 use model::{Backend, HttpVersion};
@@ -145,9 +146,11 @@ named_cells!(
     Phase,
     Cause,
     PlayerEventKind,
+    PlayerFault,
     ServerClose,
     SubjectKind,
-    TimeSource
+    TimeSource,
+    TrackKind
 );
 
 fn narrow<T: TryFrom<u64>>(integer: u64) -> Result<T, String> {

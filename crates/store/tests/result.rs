@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use model::assignment::{ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
 use model::external::{ExternalReport, FailureCount};
+use model::media::TrackKind;
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
-use model::player::{PlayerEvent, PlayerEventKind};
+use model::player::{PlayerEvent, PlayerEventKind, PlayerFault};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
@@ -214,18 +215,31 @@ prop_compose! {
 }
 
 fn player_event() -> impl Strategy<Value = PlayerEvent> {
-    use PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
-    let kinds = vec![Requested, Arrived, Playing, Stalled, Ended, Failed];
-    (any::<u16>(), any::<u32>(), number(), prop::sample::select(kinds), any::<u32>(), number(), number())
-        .prop_map(|(group, client, at_ns, what, segment, bits_per_s, buffered_ns)| PlayerEvent {
-            group,
-            client,
-            at_ns,
-            what,
-            segment,
-            bits_per_s,
-            buffered_ns,
-        })
+    let what = prop::sample::select(PlayerEventKind::ALL.to_vec());
+    let track = option::of(prop::sample::select(TrackKind::ALL.to_vec()));
+    let fault = option::of(prop::sample::select(PlayerFault::ALL.to_vec()));
+    let segment = (any::<u32>(), number(), number());
+    let buffers = (number(), option::of(number()), option::of(number()));
+    (any::<u16>(), any::<u32>(), number(), what, track, segment, buffers, fault).prop_map(
+        |(group, client, at_ns, what, track, segment, buffers, fault)| {
+            let (segment, segment_ns, bits_per_s) = segment;
+            let (buffered_ns, track_buffered_ns, latency_ns) = buffers;
+            PlayerEvent {
+                group,
+                client,
+                at_ns,
+                what,
+                track,
+                segment,
+                segment_ns,
+                bits_per_s,
+                buffered_ns,
+                track_buffered_ns,
+                latency_ns,
+                fault,
+            }
+        },
+    )
 }
 
 fn link() -> impl Strategy<Value = LinkReport> {

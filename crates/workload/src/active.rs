@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::Workload;
+use model::media::ByteRange;
 use model::options::Options;
 use model::player::PlayerEvent;
 use model::sample::{Cause, Phase};
@@ -10,8 +11,9 @@ use model::sample::{Cause, Phase};
 use crate::closed::{ClosedPlan, ClosedSource};
 use crate::open::{OpenPlan, OpenSource};
 use crate::page::{PageLoader, PageTree};
-use crate::player::{Video, VideoPlayer};
-use crate::source::{Beginning, Connections, Due, NeverSent, Offer, RequestSource, Seeds};
+use crate::player::{CmcdKeys, Video, VideoPlayer};
+use crate::source::{Beginning, Connections, Content, Due, NeverSent, Offer, RequestSource, Seeds};
+use crate::url_table::UrlTable;
 
 /// Any workload, with all that its clients share: paths, page, script. Cheap to begin many times.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ impl SharedWorkload {
             SharedWorkload::Page(tree) => ActiveWorkload::Page(PageLoader::new(tree, now)),
             SharedWorkload::Closed(plan) => ActiveWorkload::Closed(ClosedSource::new(plan, seeds, beginning)),
             SharedWorkload::Open(plan) => ActiveWorkload::Open(OpenSource::new(plan, seeds, beginning)),
-            SharedWorkload::Player(video) => ActiveWorkload::Player(VideoPlayer::new(video, now)),
+            SharedWorkload::Player(video) => ActiveWorkload::Player(VideoPlayer::new(video, seeds, now)),
         }
     }
 
@@ -104,6 +106,11 @@ impl RequestSource for ActiveWorkload {
     forward!(fn has_queue(self: &Self) -> bool);
     forward!(fn is_paced(self: &Self) -> bool);
     forward!(fn next_ns(self: &Self) -> Option<u64>);
+    forward!(fn range(self: &Self, url: u32) -> Option<ByteRange>);
+    forward!(fn cmcd(self: &Self, url: u32) -> Option<CmcdKeys>);
+    forward!(fn take_cancelled(self: &mut Self) -> Option<u32>);
+    forward!(fn wants_body(self: &Self, url: u32) -> bool);
+    forward!(fn handle_content(self: &mut Self, url: u32, content: &Content<'_>, urls: &mut UrlTable));
     forward!(fn take_player_events(self: &mut Self) -> Vec<PlayerEvent>);
     forward!(fn give_up(self: &mut Self) -> NeverSent);
     forward!(fn left(self: &Self) -> u64);

@@ -24,7 +24,6 @@
 //! assert!(active.is_finished(2_000));
 //! ```
 
-mod abr;
 mod active;
 mod closed;
 pub mod content;
@@ -38,8 +37,12 @@ pub mod pacer;
 mod page;
 pub mod page_model;
 mod player;
+mod rules;
 mod source;
+mod url_table;
 pub mod urls;
 
 pub use active::{ActiveWorkload, SharedWorkload};
-pub use source::{Beginning, Connections, Due, NeverSent, Offer, RequestSource, Seeds};
+pub use player::CmcdKeys;
+pub use source::{Beginning, Connections, Content, Due, NeverSent, Offer, RequestSource, Seeds};
+pub use url_table::UrlTable;

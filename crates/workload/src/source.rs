@@ -1,8 +1,12 @@
 //! The contract between a workload and the worker that sends its requests.
 
+use model::media::ByteRange;
 use model::player::PlayerEvent;
 use model::sample::{Cause, Phase};
 use model::shuffle::SplitMix64;
+
+use crate::player::CmcdKeys;
+use crate::url_table::UrlTable;
 
 /// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,19 @@ pub struct NeverSent {
     pub all: u64,
     /// Of these, those that found requests waiting for a free connection: every connection was in use.
     pub held: u64,
+}
+
+/// A body that a workload reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// The bytes; `None` if they were too many.
+    pub body: Option<&'a [u8]>,
+    /// Scheme and authority of its URL, such as `https://example.org`.
+    pub origin: &'a str,
+    /// The time in nanoseconds since the run's start.
+    pub now_ns: u64,
+    /// The Unix time in nanoseconds.
+    pub now_unix_ns: u64,
 }
 
 /// How a workload wants its connections.
@@ -141,6 +158,29 @@ pub trait RequestSource {
     fn expected_body_bytes(&self, _url: u32) -> Option<u64> {
         None
     }
+
+    /// The part of a URL's resource that is requested; `None` for the whole.
+    fn range(&self, _url: u32) -> Option<ByteRange> {
+        None
+    }
+
+    /// What a request that was just taken says about its player (CMCD), if requests do.
+    fn cmcd(&self, _url: u32) -> Option<CmcdKeys> {
+        None
+    }
+
+    /// A URL whose request must be given up, until there is none: the request is cancelled, and fails.
+    fn take_cancelled(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Whether the workload reads the body of a URL: it gets it by [`RequestSource::handle_content`].
+    fn wants_body(&self, _url: u32) -> bool {
+        false
+    }
+
+    /// The body of a URL that it reads, before the request is done. `urls` takes the URLs that it names.
+    fn handle_content(&mut self, _url: u32, _content: &Content<'_>, _urls: &mut UrlTable) {}
 
     /// Queues what is due by `now`.
     fn handle_time(&mut self, _now: u64) {}

@@ -1,17 +1,19 @@
-//! Every page load requested every resource once, and every video arrived complete.
+//! Every page load requested every resource once, and every video was played to its end.
 
 use model::plan::ClientGroup;
 
 use super::{Check, Context, Finding, check_none_wrong};
 use crate::run::{GroupFacts, page_of, player_of};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    measures: "page loads that did not request every resource exactly once, and videos with a missing \
-               segment",
+    measures: "page loads that did not request every resource exactly once, and videos that were not played \
+               to their end",
     why: "A page load without some resources is faster than the whole page, and a video that was given up \
           stalls no longer.",
     remedy: "Check that the server's documents and style sheets reference all resources of the page, and \
              why segments of a video failed.",
+    reads: &[Table::Player],
     ..check_none_wrong("all_requested", judge)
 };
 
@@ -33,10 +35,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 /// What is wrong with one group, if anything; `None` if it neither loads a page nor plays a video.
 fn missing(context: &Context<'_>, group: &ClientGroup, facts: &GroupFacts) -> Option<Option<String>> {
-    if let Some(player) = player_of(context.plan, group) {
-        let expected = u64::from(player.segments) * u64::from(group.clients);
-        let problem = format!("{} of {expected} segments", facts.requests_ok);
-        return Some((facts.requests_ok != expected).then_some(problem));
+    if player_of(context.plan, group).is_some() {
+        let expected = u64::from(group.clients);
+        let problem = format!("{} of {expected} played to the end", facts.videos_ended);
+        return Some((facts.videos_ended != expected).then_some(problem));
     }
     let urls = page_of(context.plan, group)?.resources.len() as u64;
     let expected = urls * u64::from(group.clients);
@@ -60,9 +62,9 @@ mod tests {
     fn a_video_that_was_given_up_invalidates() {
         passes("all_requested", &Bench::player(&[Variant::H1s]));
         let mut bench = Bench::player(&[Variant::H1s]);
-        bench.records[4].samples.pop();
+        bench.records[4].player.pop();
         let measured = fails("all_requested", &bench).measured;
-        assert_eq!(measured, "1 of 5 videos, such as 3 of 4 segments");
+        assert_eq!(measured, "1 of 5 videos, such as 0 of 1 played to the end");
     }
 
     #[test]

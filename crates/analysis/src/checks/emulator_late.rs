@@ -130,8 +130,9 @@ fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
 
 /// The segments that a player downloads before playback begins.
 fn segments_to_begin(context: &Context<'_>, group: &ClientGroup) -> f64 {
-    player_of(context.plan, group)
-        .map_or(1.0, |player| number::float(player.startup_ns.div_ceil(player.segment_ns.max(1)).max(1)))
+    player_of(context.plan, group).map_or(1.0, |player| {
+        number::float(player.startup_ns.div_ceil(player.longest_segment_ns().max(1)).max(1))
+    })
 }
 
 fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) -> f64 {

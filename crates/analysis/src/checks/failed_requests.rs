@@ -1,6 +1,7 @@
 //! No requests failed in runs that succeeded.
 
 use model::number;
+use model::sample::FailureKind;
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,15 @@ pub(super) const CHECK: Check = Check {
 const CAVEAT_SHARE: f64 = 0.01;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    // What a player abandons has not failed.
+    let is_failure = |kind: &FailureKind| *kind != FailureKind::Cancelled;
     let (mut failed, mut all) = (0, 0);
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     for facts in context.own.ok().flat_map(|run| &run.groups) {
         all += facts.requests;
-        failed += facts.requests - facts.requests_ok;
-        for (kind, count) in &facts.failures {
+        let cancelled = facts.failures.get(&FailureKind::Cancelled).copied().unwrap_or(0);
+        failed += (facts.requests - facts.requests_ok).saturating_sub(cancelled);
+        for (kind, count) in facts.failures.iter().filter(|(kind, _)| is_failure(kind)) {
             *kinds.entry(kind.name()).or_default() += count;
         }
     }
@@ -55,6 +59,9 @@ mod tests {
 
     #[test]
     fn failures_are_counted_by_kind() {
+        let mut bench = Bench::page(&[Variant::H2c]);
+        bench.records[1].samples[1].outcome = Outcome::failed(FailureKind::Cancelled, "abandoned");
+        passes("failed_requests", &bench);
         let mut bench = Bench::page(&[Variant::H2c]);
         bench.records[1].samples[2].outcome = Outcome::failed(FailureKind::Reset, "stream 5 was reset");
         assert_eq!(fails("failed_requests", &bench).measured, "1 of 15 requests: 1 reset");

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use model::number;
-use model::player::Rule;
 use model::workload::{Workload, WorkloadKind};
 
 use super::{Check, CheckOutcome, Context, DISTURBED_SHARE, Finding, Side, check};
@@ -92,9 +91,10 @@ impl Work {
         }
         let ok = sum(|facts| facts.requests_ok);
         if let Some(player) = player_of(context.plan, group) {
-            let is_fixed = matches!(player.rule, Rule::Fixed { .. });
-            let body_bytes = is_fixed.then_some(body_bytes / clients);
-            let requests = Some(ok / clients);
+            let body_bytes = player.is_fixed().then_some(body_bytes / clients);
+            // A change of the representation may require its initialization, and a live stream goes on.
+            let is_known = player.is_fixed() || (player.live.is_none() && !player.has_initializations());
+            let requests = is_known.then_some(ok / clients);
             return Some(Work { requests, body_bytes, urls: None, error_bytes: None, is_page: true });
         }
         let named = context.plan.workload_of(group);

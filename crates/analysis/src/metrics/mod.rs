@@ -100,6 +100,8 @@ type RunValue = fn(&View<'_>) -> Option<f64>;
 const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
 const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
 const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
+const LOOPS_AND_PLAYER: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
+const OPEN_AND_PLAYER: &[WorkloadKind] = &[WorkloadKind::Open, WorkloadKind::Player];
 const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
 const ANY: &[WorkloadKind] = &WorkloadKind::ALL;
 

@@ -8,7 +8,8 @@ use model::sample::Sample;
 use model::study::Requirement;
 
 use super::{
-    ANY, Better, LOOPS, Metric, OPEN, Table, Values, View, count, duration, request_duration, volume,
+    ANY, Better, LOOPS, LOOPS_AND_PLAYER, Metric, OPEN, OPEN_AND_PLAYER, Table, Values, View, count,
+    duration, request_duration, volume,
 };
 
 const LAST_BYTE: &str = "last byte of its response; only requests that succeeded";
@@ -57,14 +58,14 @@ pub(super) const METRICS: &[Metric] = &[
         start: "request sent",
         end: "headers of its response read; only requests that succeeded",
         is_response_time: true,
-        ..request_duration("wait_time", "Time to response headers", LOOPS, |sample| {
+        ..request_duration("wait_time", "Time to response headers", LOOPS_AND_PLAYER, |sample| {
             of_success(sample, Sample::wait_time_ns)
         })
     },
     Metric {
         start: "headers of the response read",
         end: LAST_BYTE,
-        ..request_duration("transfer_time", "Transfer time", LOOPS, |sample| {
+        ..request_duration("transfer_time", "Transfer time", LOOPS_AND_PLAYER, |sample| {
             of_success(sample, Sample::transfer_time_ns)
         })
     },
@@ -90,7 +91,7 @@ pub(super) const METRICS: &[Metric] = &[
         start: "request intended",
         end: "request sent",
         crosses_network: false,
-        ..request_duration("schedule_lag", "Schedule lag", OPEN, Sample::schedule_lag_ns)
+        ..request_duration("schedule_lag", "Schedule lag", OPEN_AND_PLAYER, Sample::schedule_lag_ns)
     },
     Metric {
         reads: &[Table::Clients],

@@ -226,10 +226,14 @@ requests = 30
     Ended::of(command.output().unwrap()).expect_measured();
     let file = |name: &str| fs::metadata(place.path().join("film").join(name)).unwrap().len();
     let bytes = 10 * (2 * file("video-1000k/1.m4s") + file("main.m3u8"));
-    for cell in summary(&place.path().join("out"))["cells"].as_array().unwrap() {
-        let expected = f64::from(u32::try_from(bytes).unwrap());
-        assert_eq!(median(cell, "body_bytes_received"), expected, "{cell:#}");
+    let out = place.path().join("out");
+    for (run, cell) in summary(&out)["cells"].as_array().unwrap().iter().enumerate() {
         assert_eq!(check(cell, "status")["result"], "pass", "{cell:#}");
+        assert_eq!(median(cell, "requests"), 30.0, "{cell:#}");
+        let log = fs::read_to_string(out.join(format!("logs/run-{run:06}/server/access.log"))).unwrap();
+        let sent = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_media = sent.filter(|line| line["path"].as_str().unwrap().starts_with("/media/"));
+        assert_eq!(of_media.map(|line| line["body_bytes"].as_u64().unwrap()).sum::<u64>(), bytes, "{log}");
     }
     fs::remove_file(place.path().join("film/video-1000k/7.m4s")).unwrap();
     let mut command = Command::new(H123);

@@ -13,11 +13,13 @@ use crate::tool::{Ended, H123, cell, check, folder, machine, median, summary};
 const NETWORK: &str = "title = 'Slow'\nsource = 'a test'\nrtt = '20ms'\nrate = '4Mbit/s'\n";
 const STUDY: &str = "question = 'What does a video look like that the link does not carry?'\nmetric = 'startup_time'\n\
     margin = '10%'\nruns = 1\nseed = 1\nbaseline = { variant = 'h2' }\n[matrix]\nvariant = ['h2', 'h3']\nserver = ['origin']\n\
-    network = ['slow']\nworkload = ['fixed', 'adaptive']\n\
+    network = ['slow']\nworkload = ['fixed', 'adaptive', 'jumping']\n\
     [workload.fixed]\nkind = 'player'\nladder = ['1Mbit/s', '2.5Mbit/s', '8Mbit/s']\nsegment = '0.5s'\nsegments = 4\n\
     buffer = '1.5s'\nrule = 'fixed'\nrepresentation = '8Mbit/s'\n\
     [workload.adaptive]\nkind = 'player'\nladder = ['1Mbit/s', '2.5Mbit/s', '8Mbit/s']\nsegment = '0.5s'\nsegments = 12\n\
-    buffer = '1.5s'\nrule = 'throughput'\n";
+    buffer = '1.5s'\nrule = 'throughput'\n\
+    [workload.jumping]\nkind = 'player'\nladder = ['1Mbit/s', '2.5Mbit/s', '8Mbit/s']\nsegment = '0.5s'\nsegments = 12\n\
+    buffer = '1.5s'\nrule = 'hlsjs'\nseek = ['1s to 4s']\ncmcd = 'query'\n";
 const SEGMENT_NS: u64 = 500_000_000;
 const GOAL_NS: u64 = 1_500_000_000;
 const SECOND_NS: f64 = 1e9;
@@ -48,6 +50,21 @@ fn expect_whole(record: &RunRecord, segments: usize) {
     assert_eq!(record.connections.len(), 1, "all over one connection");
 }
 
+/// Asserts that playback jumped from the first to the fourth second, and cancelled what was on its way.
+fn expect_jump(record: &RunRecord) {
+    assert!(record.outcome.is_ok(), "{:?}", record.outcome);
+    let seeked = events(record, PlayerEventKind::Seeked);
+    assert_eq!(seeked.iter().map(|event| event.segment).collect::<Vec<_>>(), [8]);
+    let arrived: Vec<u32> =
+        events(record, PlayerEventKind::Arrived).iter().map(|event| event.segment).collect();
+    assert!(arrived.ends_with(&[8, 9, 10, 11]) && !arrived.contains(&7), "{arrived:?}");
+    for sample in &record.samples {
+        assert!(sample.outcome.is_ok() || sample.outcome.is_cancelled(), "{sample:?}");
+    }
+    assert_eq!(record.player.last().unwrap().what, PlayerEventKind::Ended);
+    assert_eq!(record.connections.len(), 1, "HTTP/2 and HTTP/3 cancel a stream, not the connection");
+}
+
 fn run(place: &Path) -> (ResultFolder, model::Plan) {
     std::fs::create_dir(place.join("networks")).unwrap();
     std::fs::write(place.join("networks/slow.toml"), NETWORK).unwrap();
@@ -66,7 +83,7 @@ fn videos_are_played_stored_analysed_and_drawn() {
     let place = folder();
     let (result, plan) = run(place.path());
     let records: Vec<RunRecord> = result.records().unwrap().map(Result::unwrap).collect();
-    assert_eq!(records.len(), 4);
+    assert_eq!(records.len(), 6);
     for record in &records {
         let level = plan.cells[record.cell as usize].level("workload").unwrap();
         let representations = record.player.iter().map(|event| event.bits_per_s);
@@ -75,6 +92,8 @@ fn videos_are_played_stored_analysed_and_drawn() {
             assert!(representations.clone().all(|bits_per_s| bits_per_s == 8_000_000));
             // A segment takes a second at least and plays for half of one.
             assert_eq!(events(record, PlayerEventKind::Stalled).len(), 3);
+        } else if level == "jumping" {
+            expect_jump(record);
         } else {
             expect_whole(record, 12);
             assert_eq!(representations.clone().max(), Some(2_500_000), "the link carries no more");
@@ -100,10 +119,16 @@ fn videos_are_played_stored_analysed_and_drawn() {
             assert_eq!(check(adaptive, "workloads_match")["result"], "pass", "{adaptive:#}");
         }
         assert!(adaptive["metrics"].get("page_load_time").is_none());
+        let jumping = cell(&summary, &[variant, "jumping"]);
+        assert!(median(jumping, "seek_time") > 0.0 && median(jumping, "qoe").is_finite(), "{jumping:#}");
+        for sound in ["failed_requests", "all_requested"] {
+            assert_eq!(check(jumping, sound)["result"], "pass", "{jumping:#}");
+        }
     }
     let csv = std::fs::read_to_string(out.join("figures/player.csv")).unwrap();
     let marks = |mark: &str| csv.lines().filter(|line| line.split(',').nth(3) == Some(mark)).count();
-    assert_eq!((marks("start-up"), marks("segment"), marks("end")), (4, 2 * (4 + 12), 4), "{csv}");
+    assert_eq!((marks("start-up"), marks("end")), (6, 6), "{csv}");
+    assert!(marks("segment") > 2 * (4 + 12), "{csv}");
     assert!(marks("stall") >= 2 * 3);
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
     for part in ["Playback of the video", "video: ", "fixed at 8", "3 stalls"] {

@@ -151,6 +151,8 @@ impl Worker<'_> {
             return self.end_client(place, ClientEnd::Done);
         }
         client.work.handle_time(now);
+        self.cancel_requests(place, now);
+        let Some(client) = self.session.client(place) else { return };
         let (at_once, next_opening) = client.work.opened_by(now);
         let left = u32::try_from(client.work.left()).unwrap_or(u32::MAX);
         for host in 0..self.hosts.len() {

@@ -1,5 +1,6 @@
 //! The loop: clients with their workloads, engine, transport and recorder are values in it.
 
+mod cancelling;
 mod clients;
 mod ending;
 mod first_visit;
@@ -152,7 +153,7 @@ impl<'a> Worker<'a> {
         let shared = SharedWorkload::new(&assignment.workload, options, assignment.clients.count);
         // Every client's workload has the same paths, hosts and connections.
         let work = shared.begin(seeds, Beginning::at(0));
-        let requests = Requests::new(assignment, &work.paths())?;
+        let requests = Requests::new(assignment, &work)?;
         let engine_options = engine_options(assignment, Logs::open(assignment, &clock)?);
         let mut hosts = Host::all(assignment, work.targets(), &engine_options)?;
         for (host, known) in hosts.iter_mut().zip(&sessions.hosts) {
@@ -278,10 +279,13 @@ impl<'a> Worker<'a> {
             let intended_ns = is_sole.then_some(conn.row.opened_ns);
             let next = self.session.next_request(of, conn.row.connection, intended_ns, (free_ns, now));
             let Some((opened, url)) = next else { break };
-            let Some(request) = self.requests.of(url, opened.number) else { break };
+            let cmcd = self.session.client(of.0).and_then(|client| client.work.cmcd(url));
+            let Some(request) = self.requests.of((url, opened.number), cmcd, &self.session.urls) else {
+                break;
+            };
             conn.heard_ns = conn.heard_ns.max(if conn.in_flight == 0 { now } else { 0 });
             conn.begun += 1;
-            conn.checks_body = is_sampled(opened.number);
+            conn.checks_body = is_sampled(opened.number) || self.session.keeps_body(opened.id);
             match conn.engine.send_request(now, opened.id, request) {
                 Ok(bytes) => {
                     self.session.sent(opened.id, bytes, request.body.len() as u64);

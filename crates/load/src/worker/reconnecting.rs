@@ -73,6 +73,7 @@ impl Worker<'_> {
             sample.response_body_bytes = 0;
             sample.response_body_crc32 = None;
             sample.outcome = Outcome::Ok;
+            self.session.restart_body(id);
             if let Some(host) = self.client_host(conn.client, conn.host) {
                 host.lost.push_back(OpenRequest { id, number });
                 conn.row.resent += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use load::Report;
 use model::assignment::Assignment;
-use model::player::{Player, PlayerEventKind, Rule};
+use model::player::{Player, PlayerEventKind, Rule, constant_rate_video};
 use model::sample::Phase;
 use model::workload::{ClosedLoop, LoopLoad};
 use model::{Clients, HttpVersion, Pins, Sample, Start, Variant, Workload};
@@ -162,12 +162,14 @@ fn every_client_has_the_number_of_requests_and_its_own_order() {
 fn players_play_side_by_side() {
     let origin = Origin::start(Vec::new());
     let player = Player {
-        ladder_bits_per_s: vec![800_000],
-        segment_ns: 50 * MS,
-        segments: 4,
+        presentation: constant_rate_video(&[800_000], 50 * MS, 4),
         goal_ns: 100 * MS,
         startup_ns: 50 * MS,
+        rebuffer_ns: 50 * MS,
         rule: Rule::Throughput,
+        seeks: Vec::new(),
+        live: None,
+        cmcd: None,
     };
     let clients = group(2, Start::Evenly { over_ns: 60 * MS });
     let report = run(&with(origin.assignment(Variant::H1, Workload::Player(player.clone())), clients));

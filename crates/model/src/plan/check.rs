@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
+use crate::player::Player;
 use crate::request_path::check_request_path;
 use crate::schedule::Schedule;
 use crate::statistic::Statistic;
@@ -211,12 +212,39 @@ fn check_workload(workload: &Workload) -> Checked {
             check_index("resource", *resource, page.resources.len())?;
         }
     }
-    if let Some(player) = workload.player()
-        && (player.ladder_bits_per_s.is_empty() || player.segments == 0)
-    {
-        return Err("its video has no representations or segments".to_owned());
+    if let Some(player) = workload.player() {
+        check_player(player)?;
     }
     workload.paths().iter().try_for_each(|path| check_request_path(path))
+}
+
+/// The most representations of a track.
+const MOST_REPRESENTATIONS: usize = 64;
+
+/// The tracks of a player: each of another kind, complete, and on the server of the study.
+fn check_player(player: &Player) -> Checked {
+    if player.live.is_some() {
+        return Ok(());
+    }
+    player.presentation.check()?;
+    let tracks = &player.presentation.tracks;
+    for (index, track) in tracks.iter().enumerate() {
+        let kind = track.kind;
+        if tracks[..index].iter().any(|other| other.kind == kind) {
+            return Err(format!("it has several {kind} tracks; a player plays one"));
+        }
+        if track.representations.len() > MOST_REPRESENTATIONS {
+            return Err(format!("its {kind} has more than {MOST_REPRESENTATIONS} representations"));
+        }
+        if track.durations_ns.contains(&0) {
+            return Err(format!("a segment of its {kind} has no duration"));
+        }
+    }
+    let outside = player.presentation.segments().find(|segment| !segment.url.starts_with('/'));
+    outside.map_or(Ok(()), |segment| {
+        let shown = crate::formats::shown(&segment.url);
+        Err(format!("its segment `{shown}` is not on the server of the study"))
+    })
 }
 
 fn check_topology(topology: &Topology) -> Checked {

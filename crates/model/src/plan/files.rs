@@ -31,12 +31,13 @@ impl Plan {
         };
         let bodies = loops.flat_map(|load| &load.paths).flat_map(|path| every_path(path).unwrap_or_default());
         let players = self.workloads.iter().filter_map(|named| named.workload.player());
-        let of = |player: &'_ Player| {
-            let lengths: Vec<u64> =
-                player.ladder_bits_per_s.iter().map(|rate| player.segment_bytes(*rate)).collect();
-            player.paths().into_iter().zip(lengths)
+        // Segments with other paths belong to media, which have their own files.
+        let of_player = |player: &'_ Player| {
+            let resources = player.resources().into_iter();
+            resources.filter_map(|resource| Some((bytes_of_path(&resource.path)?, resource.path)))
         };
-        players.flat_map(of).chain(bodies.filter_map(of_loop)).collect()
+        let segments = players.flat_map(of_player).map(|(bytes, path)| (path, bytes));
+        segments.chain(bodies.filter_map(of_loop)).collect()
     }
 
     /// Checks that the servers can serve what the study's loops request of them.

@@ -86,7 +86,7 @@ impl Plan {
         let named = self.workload_of(&cell.group);
         let each = match &named.workload {
             Workload::Page(page) => Some(page.resources.len() as u64),
-            Workload::Player(player) => Some(player.segments.into()),
+            Workload::Player(player) => player.live.is_none().then(|| player.most_requests()),
             Workload::Closed(closed) => closed.load.requests.filter(|_| closed.load.warmup_ns == 0),
             Workload::Open(open) => open.load.requests.filter(|_| open.load.warmup_ns == 0),
         };

@@ -3,8 +3,10 @@
 use crate::class::{self, OTHER, RequestClass, class_of};
 use crate::error::InputError;
 use crate::keys;
+use crate::media::{Representation, Track, TrackKind};
 use crate::plan::Plan;
 use crate::reader::{Key, Placed, Table};
+use crate::workload::Workload;
 
 pub(super) const KEYS: &[Key] = keys! {
     "paths", "list of texts", "required", r#"["*.m4s", "/video/*"]"#,
@@ -64,6 +66,61 @@ pub(super) fn planned(entries: &[ClassEntry]) -> Vec<RequestClass> {
     entries.iter().map(ClassEntry::class).collect()
 }
 
+/// The same, or without any: `audio` and `video`, if a workload plays both and their paths tell them apart.
+pub(super) fn planned_with<'a>(
+    entries: &[ClassEntry],
+    workloads: impl Iterator<Item = &'a Workload>,
+) -> Vec<RequestClass> {
+    if !entries.is_empty() {
+        return planned(entries);
+    }
+    let players = workloads.filter_map(Workload::player);
+    let tracks: Vec<&Track> = players
+        .filter(|player| player.presentation.tracks.len() > 1)
+        .flat_map(|player| &player.presentation.tracks)
+        .collect();
+    let of_kind = |kind: TrackKind| tracks.iter().filter(move |track| track.kind == kind);
+    let class = |kind: TrackKind| {
+        let mut paths: Vec<String> = Vec::new();
+        for one in of_kind(kind).flat_map(|track| &track.representations) {
+            let pattern = pattern_of(one);
+            paths.extend(pattern.filter(|pattern| !paths.contains(pattern)));
+        }
+        RequestClass { name: kind.name().to_owned(), paths }
+    };
+    let classes: Vec<RequestClass> = TrackKind::ALL.map(class).into();
+    let is_right = |(number, kind): (usize, TrackKind)| {
+        let representations = of_kind(kind).flat_map(|track| &track.representations);
+        let mut segments = representations.flat_map(|one| &one.segments);
+        // The order of the classes must not decide.
+        let others: Vec<RequestClass> = classes.iter().rev().cloned().collect();
+        let is_own = |path: &str| {
+            class_of(&classes, path) == number && class_of(&others, path) == classes.len() - 1 - number
+        };
+        segments.all(|segment| is_own(&segment.url))
+    };
+    let are_usable = classes.iter().all(|class| (1..=MOST_PATTERNS).contains(&class.paths.len()));
+    let are_right = are_usable && TrackKind::ALL.into_iter().enumerate().all(is_right);
+    if are_right { classes } else { Vec::new() }
+}
+
+/// What the paths of a representation's segments have in common at both ends.
+fn pattern_of(one: &Representation) -> Option<String> {
+    let mut urls = one.segments.iter().map(|segment| segment.url.as_str());
+    let first = urls.next()?;
+    let (mut prefix, mut suffix) = (first, first);
+    for url in urls {
+        let same = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        prefix = prefix.get(..same(prefix.as_bytes(), url.as_bytes()))?;
+        let reversed = |text: &str| text.bytes().rev().collect::<Vec<u8>>();
+        let length = same(&reversed(suffix), &reversed(url));
+        suffix = suffix.get(suffix.len() - length..)?;
+    }
+    // A path as a whole, or one whose parts overlap.
+    let is_whole = prefix.len() + suffix.len() > first.len();
+    Some(if is_whole { format!("{prefix}*") } else { format!("{prefix}*{suffix}") })
+}
+
 /// Checks that every class has a path in a workload, and that of the study's metric in every workload that is
 /// compared.
 pub(super) fn check(plan: &Plan, entries: &[ClassEntry], metric: &Placed<String>) -> Result<(), InputError> {
@@ -111,6 +168,40 @@ mod tests {
             "kind = 'closed'\npaths = ['/bytes/1?a.m4s', '/bytes/2']\nrequests = 20",
         );
         parse(&format!("{text}{classes}"))
+    }
+
+    #[test]
+    fn the_tracks_of_a_player_are_classes() {
+        let media = "[media.film]\nsegment = '2s'\nlength = '1min'\n[media.film.video]\nladder = ['1Mbit/s', '8Mbit/s']\n\
+                     [media.film.audio]\nladder = ['100kbit/s']\n";
+        let player = "kind = 'player'\nmedia = 'film'\nbuffer = '12s'\nrule = 'hlsjs'";
+        let text = SHORT.replace("kind = \"page\"\npage = \"small\"", player);
+        let plan = parse(&format!("{text}{media}")).unwrap();
+        let names: Vec<&str> = plan.classes.iter().map(|class| class.name.as_str()).collect();
+        assert_eq!(names, ["audio", "video"]);
+        let player = plan.workloads[0].workload.player().unwrap();
+        assert_eq!((player.presentation.tracks.len(), player.segments()), (2, 60));
+        assert_eq!(player.startup_ns, 2_000_000_000, "one segment");
+        for track in &player.presentation.tracks {
+            let class = usize::from(track.kind == crate::media::TrackKind::Video);
+            for segment in track.representations.iter().flat_map(|one| &one.segments) {
+                assert_eq!(crate::class::class_of(&plan.classes, &segment.url), class, "{}", segment.url);
+            }
+        }
+        let own = "[class.all]\npaths = ['*']\n";
+        assert_eq!(
+            parse(&format!("{text}{media}{own}")).unwrap().classes.len(),
+            1,
+            "the study's own instead"
+        );
+        let fault = parse(&format!("{}{media}", text.replace("film", "flim"))).unwrap_err();
+        assert!(fault.contains("`media`: `flim` is not"), "{fault}");
+        let both = text.replace("media = 'film'", "media = 'film'\nladder = ['1Mbit/s']");
+        let fault = parse(&format!("{both}{media}")).unwrap_err();
+        assert!(
+            fault.contains("`ladder` is for constant bit rates; remove it, or remove `media`"),
+            "{fault}"
+        );
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         published,
         csv: csv::resolve(study, library)?,
         cores: study.cores.clone(),
-        classes: classes::planned(&study.classes),
+        classes: classes::planned_with(&study.classes, matrix.workloads.iter().map(|of| &of.named.workload)),
         arms: Vec::new(),
         monitor: study.monitor,
         // The cells of all points are ordered together.
@@ -280,6 +280,7 @@ fn resolve_workload(
             let page = Page::parse(&name.value, file.source())?;
             Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
         }
+        Entry::Player(player) => Workload::Player(player.resolve(media, library)?),
         Entry::Resolved(workload) => workload.clone(),
     };
     let mut named =

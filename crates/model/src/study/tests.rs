@@ -12,7 +12,7 @@ use crate::media::{
 use crate::monitor::MonitorRate;
 use crate::plan::{Cell, NamedWorkload, PlannedTopology};
 use crate::plan_text::plan_text;
-use crate::player::{Player, Rule};
+use crate::player::{Cmcd, LivePlay, Player, Rule, Seek, constant_rate_video};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::statistic::Statistic;
 use crate::topology::Topology;
@@ -342,7 +342,7 @@ fn faults_of_keys_and_types() {
         2,
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, statistic, baseline, \
-         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, class, arm, server, \
+         margin, runs, precision, budget, most_runs, seed, except, full, topology, backends, matrix, workload, media, class, arm, server, \
          group, hold, cores, server_time, warm, page_cache, dns, accept, claim, monitor, figures, published, csv",
     );
     assert_fault(
@@ -703,12 +703,14 @@ fn a_video_is_resolved_and_planned() {
     let rest = "segment = \"2s\"\nsegments = 30\nbuffer = \"12s\"\nrule = \"throughput\"";
     let plan = parse(&video_study(&format!("{LADDER}\n{rest}"))).unwrap();
     let player = Player {
-        ladder_bits_per_s: vec![1_000_000, 2_500_000, 8_000_000],
-        segment_ns: 2_000_000_000,
-        segments: 30,
+        presentation: constant_rate_video(&[1_000_000, 2_500_000, 8_000_000], 2_000_000_000, 30),
         goal_ns: 12_000_000_000,
         startup_ns: 2_000_000_000,
+        rebuffer_ns: 2_000_000_000,
         rule: Rule::Throughput,
+        seeks: Vec::new(),
+        live: None,
+        cmcd: None,
     };
     assert_eq!(plan.workloads[0].workload, Workload::Player(player.clone()));
     assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60, "as long as its media");
@@ -726,10 +728,47 @@ fn a_video_is_resolved_and_planned() {
         rest.replace("\"throughput\"", "\"fixed\"\nrepresentation = \"2500kbit/s\"\nstartup = \"5s\"");
     let plan = parse(&video_study(&format!("{LADDER}\n{fixed}"))).unwrap();
     let rule = Rule::Fixed { bits_per_s: 2_500_000 };
-    let expected = Player { rule, startup_ns: 5_000_000_000, ..player };
+    let expected = Player { rule, startup_ns: 5_000_000_000, rebuffer_ns: 5_000_000_000, ..player.clone() };
+    assert_eq!(plan.workloads[0].workload, Workload::Player(expected));
+    let sought =
+        format!("{rest}\nrebuffer = \"1s\"\nseek = [\"8s to 30s\", \"31s to 4s\"]\ncmcd = \"query\"");
+    let plan = parse(&video_study(&format!("{LADDER}\n{sought}"))).unwrap();
+    let s = 1_000_000_000;
+    let seeks = vec![Seek { at_ns: 8 * s, to_ns: 30 * s }, Seek { at_ns: 31 * s, to_ns: 4 * s }];
+    let expected = Player { seeks, rebuffer_ns: s, cmcd: Some(Cmcd::Query), ..player };
     assert_eq!(plan.workloads[0].workload, Workload::Player(expected));
     for rule in Rule::NAMES.into_iter().filter(|name| *name != "fixed") {
         parse(&video_study(&format!("{LADDER}\n{}", rest.replace("throughput", rule)))).unwrap();
+    }
+}
+
+#[test]
+fn a_live_stream_is_resolved_and_planned() {
+    let lines = "manifest = \"/live/a.mpd\"\nlatency = \"9s\"\ncatch_up = true\nduration = \"60s\"\nbuffer = \"12s\"\nrule = \"hlsjs\"";
+    let plan = parse(&video_study(lines)).unwrap();
+    let Workload::Player(player) = &plan.workloads[0].workload else { panic!("not a player") };
+    let live = LivePlay {
+        manifest: "/live/a.mpd".to_owned(),
+        latency_ns: 9_000_000_000,
+        catch_up: true,
+        duration_ns: 60_000_000_000,
+    };
+    assert_eq!((player.live.as_ref(), player.rule), (Some(&live), Rule::Hlsjs));
+    assert_eq!((player.media_ns(), player.requests_at_once()), (60_000_000_000, 3));
+    assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60);
+    for (change, expected) in [
+        (
+            ("rule", "ladder = [\"1Mbit/s\"]\nrule"),
+            "`ladder` is for media on demand; remove it, or remove `manifest`",
+        ),
+        (("latency = \"9s\"\n", ""), "has no `latency`; add one"),
+        (
+            ("manifest = \"/live/a.mpd\"", "ladder = [\"1Mbit/s\"]"),
+            "`latency` is for live streams; add `manifest`, or remove it",
+        ),
+    ] {
+        let fault = parse(&video_study(&lines.replace(change.0, change.1))).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
     }
 }
 
@@ -766,8 +805,25 @@ fn faults_of_videos() {
             "18:11: `startup` exceeds `buffer`, so that playback never begins; write at most `buffer`",
         ),
         (
+            format!("{whole}\nrebuffer = \"13s\""),
+            "18:12: `rebuffer` exceeds `buffer`, so that playback never resumes; write at most `buffer`",
+        ),
+        (
+            format!("{whole}\nseek = [\"8s - 9s\"]"),
+            "18:9: `seek`: `8s - 9s` is not a jump; write two times of the media, such as `8s to 30s`",
+        ),
+        (
+            format!("{whole}\nseek = [\"8s to 9s\", \"9s to 30s\"]"),
+            "18:21: `seek`: playback begins at 9 s, and never reaches `9s`; write a later time",
+        ),
+        (
+            format!("{whole}\nseek = [\"8s to 60s\"]"),
+            "18:9: `seek`: the jump is not before the end at 60 s; write earlier times",
+        ),
+        (
             change("throughput", "troughput"),
-            "17:8: `rule`: `troughput` is not a rule; did you mean `throughput`? The choices are fixed, throughput, buffer, bola",
+            "17:8: `rule`: `troughput` is not a rule; did you mean `throughput`? The choices are fixed, throughput, buffer, \
+             bola, dashjs, dashjs_throughput, dashjs_bola, hlsjs",
         ),
         (
             change("throughput", "fixed"),
@@ -775,7 +831,7 @@ fn faults_of_videos() {
         ),
         (
             format!("{}\nrepresentation = \"2Mbit/s\"", change("throughput", "fixed")),
-            "18:18: `representation` is not in `ladder`; write one of its rates",
+            "18:18: `representation` is not in the ladder; write one of 1, 2.5 or 8 Mbit/s",
         ),
         (
             format!("{whole}\nrepresentation = \"1Mbit/s\""),
@@ -783,8 +839,9 @@ fn faults_of_videos() {
         ),
         (
             format!("{whole}\nconnections = 2"),
-            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, ladder, \
-             segment, segments, buffer, startup, rule, representation",
+            "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, media, \
+             ladder, segment, segments, manifest, latency, catch_up, duration, buffer, startup, rebuffer, seek, rule, \
+             representation, cmcd",
         ),
     ] {
         assert_eq!(parse(&video_study(&lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");

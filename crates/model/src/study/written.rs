@@ -163,6 +163,7 @@ pub(super) struct NamedEntry {
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Page(Placed<String>, DeliveryKeys),
+    Player(Box<player::PlayerEntry>),
     Resolved(Workload),
 }
 
@@ -338,7 +339,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
         WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?, delivery::read(&table)?),
         WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
         WorkloadKind::Open => Entry::Resolved(Workload::Open(loops::read_open(&table)?)),
-        WorkloadKind::Player => Entry::Resolved(Workload::Player(player::read(&table)?)),
+        WorkloadKind::Player => Entry::Player(Box::new(player::read(&table)?)),
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Playback of a video: the player's buffer, the requested representations, the start-up and the stalls, one
 //! level above the other on the same time axis.
 
+use model::media::{Track, TrackKind};
 use model::player::Player;
 
 use super::panel::{self, Panel};
@@ -86,8 +87,11 @@ impl Frame {
         let playbacks = || context.rows.iter().filter_map(|row| row.playback);
         let end_ns = playbacks().map(|playback| playback.end_ns).max()?.max(1);
         let players: Vec<&Player> = context.rows.iter().filter_map(|row| row.player(view.plan())).collect();
-        let mut ladder: Vec<u64> =
-            players.iter().flat_map(|player| player.ladder_bits_per_s.clone()).collect();
+        let mut ladder: Vec<u64> = players
+            .iter()
+            .flat_map(|player| player.presentation.tracks.iter())
+            .flat_map(Track::ladder_bits_per_s)
+            .collect();
         ladder.sort_unstable();
         ladder.dedup();
         let goal_ns = players.iter().map(|player| player.goal_ns).max()?;
@@ -258,10 +262,14 @@ fn draw_waiting(
 fn draw_segments(canvas: &mut Canvas, playback: &RunPlayback, frame: &Frame, bottom: f64, level: &str) {
     let place = |stamp: u64| frame.span.place(float(stamp));
     let middle = |span: &SegmentSpan| bottom - frame.rung(span.highest_bits_per_s);
-    let mut steps: Vec<Point> =
-        playback.segments.iter().map(|span| at(place(span.wanted_ns), middle(span))).collect();
-    steps.extend(playback.segments.last().map(|last| at(place(last.done_ns), middle(last))));
-    canvas.steps(&steps, "thin");
+    for kind in TrackKind::ALL {
+        let own = || playback.segments.iter().filter(|span| span.kind == kind);
+        let mut steps: Vec<Point> = own().map(|span| at(place(span.wanted_ns), middle(span))).collect();
+        steps.extend(own().last().map(|last| at(place(last.done_ns), middle(last))));
+        if !steps.is_empty() {
+            canvas.steps(&steps, "thin");
+        }
+    }
     for span in &playback.segments {
         let (x, end) = (place(span.wanted_ns), place(span.done_ns));
         let y = middle(span) - BAR / 2.0;
@@ -281,9 +289,13 @@ fn describe_segment(span: &SegmentSpan, level: &str) -> String {
         |bits_per_s: u64| text::Scale::fitting("bit/s", float(bits_per_s)).short_value(float(bits_per_s));
     let (lowest, highest) = (rate(span.lowest_bits_per_s), rate(span.highest_bits_per_s));
     let rates = if lowest == highest { lowest } else { format!("{lowest} to {highest}") };
+    let track = match span.kind {
+        TrackKind::Video => "",
+        TrackKind::Audio => "audio ",
+    };
     let name = match (span.first, span.last) {
-        (first, last) if first == last => format!("segment {first}"),
-        (first, last) => format!("segments {first} to {last}"),
+        (first, last) if first == last => format!("{track}segment {first}"),
+        (first, last) => format!("{track}segments {first} to {last}"),
     };
     let took = duration(span.done_ns.saturating_sub(span.wanted_ns));
     let result = match span.failed {
@@ -326,6 +338,7 @@ fn csv(view: &View<'_>, max: usize) -> String {
                 ("mark", mark.into()),
                 ("from_ns", from.into()),
                 ("to_ns", to.into()),
+                ("track", span.map(|span| span.kind.name()).into()),
                 ("first_segment", span.map(|span| span.first).into()),
                 ("last_segment", span.map(|span| span.last).into()),
                 ("lowest_bits_per_s", span.map(|span| span.lowest_bits_per_s).into()),

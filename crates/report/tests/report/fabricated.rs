@@ -10,7 +10,7 @@ use analysis::summary::{
 use model::error::Source;
 use model::network::Direction;
 use model::plan::{Cell, ClientGroup, GroupEnd, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
-use model::player::{Player, Rule};
+use model::player::{Player, Rule, constant_rate_video};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Backend, Network, Page, Pins, Variant};
@@ -377,12 +377,14 @@ pub(crate) fn of_videos() -> Fabricated {
     let networks = ["dsl", "4g"]
         .map(|name| network(name, "title = \"x\"\nsource = \"y\"\nrtt = \"30ms\"\nrate = \"4Mbit/s\"\n"));
     let player = Player {
-        ladder_bits_per_s: vec![1_000_000, 2_500_000, 8_000_000],
-        segment_ns: 500_000_000,
-        segments: 8,
+        presentation: constant_rate_video(&[1_000_000, 2_500_000, 8_000_000], 500_000_000, 8),
         goal_ns: 1_500_000_000,
         startup_ns: 500_000_000,
+        rebuffer_ns: 500_000_000,
         rule: Rule::Throughput,
+        seeks: Vec::new(),
+        live: None,
+        cmcd: None,
     };
     let video = NamedWorkload {
         name: "video".to_owned(),

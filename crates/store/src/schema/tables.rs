@@ -408,10 +408,17 @@ impl Table for PlayerEvent {
             group [group] "number of the client group in the run";
             client [client] "number of the client in the group";
             at_ns [at_ns] "when it happened, on the clock of the table `requests`";
-            event [what] "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended` or `failed`";
-            segment [segment] "the event's segment, from 0; for playback, the segment shown or due";
+            event [what]
+                "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended`, `failed`, `abandoned` (cancelled \
+                 for a lower representation), `seeked` or `gave_up`";
+            track [track] "`audio` or `video`; null for playback, which needs all tracks";
+            segment [segment] "the event's segment, from 0; for playback, the segment of the video shown or due";
+            segment_ns [segment_ns] "duration of that segment";
             representation_bits_per_s [bits_per_s] "bit rate of that segment's representation";
-            buffered_ns [buffered_ns] "media buffered (arrived, not yet shown) after the event";
+            buffered_ns [buffered_ns] "media that can be played (arrived in every track, not yet shown) after the event";
+            track_buffered_ns [track_buffered_ns] "media of the event's track that arrived and was not yet shown";
+            latency_ns [latency_ns] "how far playback is behind the live edge; null for media on demand";
+            fault [fault] "why the player gave up; null if it did not";
         }
     }
 }

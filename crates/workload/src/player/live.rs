@@ -1,0 +1,327 @@
+//! The manifest of a live stream, as its player reads it: again and again, with the playlists and bootstraps that
+//! it refers to.
+//!
+//! The player's own time of the media begins with the first segment that it sees. Segments are known by their
+//! numbers, so that what is read again continues what is known.
+
+use std::collections::VecDeque;
+
+use model::media::{Segment, TrackKind};
+use model::player::{LivePlay, MediaResource, PlayerFault};
+use model::units::NANOS_PER_S;
+use model::url::Url;
+
+use super::media::{Resource, TrackMedia};
+use crate::formats::manifest::{Manifest, Need, Resolver};
+use crate::source::Content;
+use crate::url_table::UrlTable;
+
+/// The URL of the manifest.
+pub(super) const MANIFEST: u32 = 0;
+/// After this many failures in a row, or manifests that went back, the player gives up.
+const MOST_FAILURES: u32 = 3;
+/// After this many times the longest segment without a new one, the player gives up.
+const MOST_STALE_SEGMENTS: u64 = 10;
+/// The most segments of a track that a player remembers.
+const MOST_SEGMENTS: usize = 50_000;
+/// The most representations of a track.
+const MOST_REPRESENTATIONS: usize = 64;
+/// A manifest is read again after a time between these.
+const SHORTEST_RELOAD_NS: u64 = NANOS_PER_S / 4;
+const LONGEST_RELOAD_NS: u64 = 60 * NANOS_PER_S;
+/// The wait after a manifest that failed before any was read.
+const RETRY_NS: u64 = NANOS_PER_S;
+
+/// The state of a live stream's manifest.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    latency_ns: u64,
+    pub(super) catch_up: bool,
+    /// When it was watched long enough.
+    pub(super) ends_ns: u64,
+    fetch: ManifestFetch,
+    /// A manifest whose references are being read, and what of them comes next.
+    resolver: Option<Resolver>,
+    needs: VecDeque<(Need, u32)>,
+    /// What the last content did; looked at when its request is done.
+    fault: Option<PlayerFault>,
+    failures: u32,
+    went_back: u32,
+    /// When a new segment was last seen.
+    fresh_ns: u64,
+    reload_ns: u64,
+    /// The number of the first segment that is known of each track.
+    first_numbers: Vec<u64>,
+    /// The first segment of each track that the manifest still lists.
+    pub(super) available: Vec<usize>,
+    /// The live edge in the time of the media, less the time of the run: the end of the newest segment when it
+    /// was first listed, at its latest.
+    edge_offset_ns: Option<i128>,
+    /// Whether the stream has ended: no further segments will come.
+    pub(super) has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ManifestFetch {
+    /// Read again at this time.
+    Later(u64),
+    Wanted {
+        url: u32,
+        intended_ns: u64,
+    },
+    InFlight {
+        url: u32,
+        since_ns: u64,
+    },
+}
+
+impl Live {
+    pub(super) fn new(live: &LivePlay, now: u64) -> Live {
+        Live {
+            latency_ns: live.latency_ns,
+            catch_up: live.catch_up,
+            ends_ns: now.saturating_add(live.duration_ns),
+            fetch: ManifestFetch::Wanted { url: MANIFEST, intended_ns: now },
+            resolver: None,
+            needs: VecDeque::new(),
+            fault: None,
+            failures: 0,
+            went_back: 0,
+            fresh_ns: now,
+            reload_ns: RETRY_NS,
+            first_numbers: Vec::new(),
+            available: Vec::new(),
+            edge_offset_ns: None,
+            has_ended: false,
+        }
+    }
+
+    /// Wants the manifest once its time has come.
+    pub(super) fn handle_time(&mut self, now: u64) {
+        if let ManifestFetch::Later(at_ns) = self.fetch
+            && at_ns <= now
+            && !self.has_ended
+        {
+            self.fetch = ManifestFetch::Wanted { url: MANIFEST, intended_ns: at_ns };
+        }
+    }
+
+    /// When the manifest is to be read again.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        match self.fetch {
+            ManifestFetch::Later(at_ns) if !self.has_ended => Some(at_ns),
+            _ => None,
+        }
+    }
+
+    /// The request for the manifest or one of its references, if one is due.
+    pub(super) fn take_request(&mut self, now: u64) -> Option<(u32, u64)> {
+        let ManifestFetch::Wanted { url, intended_ns } = self.fetch else { return None };
+        self.fetch = ManifestFetch::InFlight { url, since_ns: now };
+        Some((url, intended_ns))
+    }
+
+    pub(super) const fn is_waiting(&self) -> bool {
+        matches!(self.fetch, ManifestFetch::Wanted { .. })
+    }
+
+    /// Whether a URL was requested for the manifest.
+    pub(super) fn is_about(&self, url: u32) -> bool {
+        matches!(self.fetch, ManifestFetch::InFlight { url: own, .. } if own == url)
+    }
+
+    /// How far playback at a time of the media is behind the live edge.
+    pub(super) fn latency_ns(&self, position_ns: u64, now: u64) -> Option<u64> {
+        let latency = i128::from(now) + self.edge_offset_ns? - i128::from(position_ns);
+        Some(u64::try_from(latency.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The speed that brings playback to its latency, in millionths: that of dash.js's default catch-up, a
+    /// logistic curve of the distance between 95 % and 105 %, in whole per cent.
+    pub(super) fn speed_ppm(&self, latency_ns: u64) -> u64 {
+        const RANGE: f64 = 0.05;
+        const STEEPNESS_PER_S: f64 = 5.0;
+        let seconds = |ns: u64| model::number::float(ns) / 1e9;
+        let over_s = seconds(latency_ns) - seconds(self.latency_ns);
+        let speed = 1.0 - RANGE + 2.0 * RANGE / (1.0 + (-STEEPNESS_PER_S * over_s).exp());
+        model::number::nearest(speed * 100.0) * 10_000
+    }
+
+    /// Where playback should be, given the end of the newest segment.
+    pub(super) const fn target_ns(&self, end_ns: u64) -> u64 {
+        end_ns.saturating_sub(self.latency_ns)
+    }
+
+    /// The body of the manifest or of a reference has arrived: reads it, and adds the new segments. Whether the
+    /// tracks changed.
+    pub(super) fn handle_content(
+        &mut self,
+        url: u32,
+        content: &Content<'_>,
+        urls: &mut UrlTable,
+        tracks: &mut Vec<TrackMedia>,
+    ) -> bool {
+        match self.read(url, content, urls, tracks) {
+            Ok(has_changed) => has_changed,
+            Err(fault) => {
+                (self.resolver, self.fault) = (None, Some(fault));
+                self.needs.clear();
+                false
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        url: u32,
+        content: &Content<'_>,
+        urls: &mut UrlTable,
+        tracks: &mut Vec<TrackMedia>,
+    ) -> Result<bool, PlayerFault> {
+        let body = content.body.ok_or(PlayerFault::ManifestTooLarge)?;
+        let path = urls.resources().get(url as usize).map_or("/", |resource| resource.path.as_str());
+        let from =
+            Url::parse(&format!("{}{path}", content.origin)).map_err(|_| PlayerFault::ManifestInvalid)?;
+        let invalid = |_| PlayerFault::ManifestInvalid;
+        let resolver = match self.resolver.take() {
+            Some(mut resolver) => {
+                let (need, _) = self.needs.pop_front().ok_or(PlayerFault::ManifestInvalid)?;
+                resolver.handle_resource(&need, &from, body).map_err(invalid)?;
+                resolver
+            }
+            None => Resolver::new(body, &from, content.now_unix_ns).map_err(invalid)?,
+        };
+        if self.needs.is_empty() {
+            for need in resolver.needs() {
+                if !need.url.has_origin_of(&from) {
+                    return Err(PlayerFault::ManifestInvalid);
+                }
+                let resource = MediaResource { path: need.url.path.clone(), range: need.range, bytes: None };
+                let number = urls.number(resource).ok_or(PlayerFault::ManifestTooLarge)?;
+                self.needs.push_back((need, number));
+            }
+        }
+        if !self.needs.is_empty() {
+            self.resolver = Some(resolver);
+            return Ok(false);
+        }
+        let manifest = resolver.finish().map_err(invalid)?;
+        self.add(&manifest, content.now_ns, urls, tracks)
+    }
+
+    /// Adds the segments of a manifest that are new; whether there are any.
+    fn add(
+        &mut self,
+        manifest: &Manifest,
+        now: u64,
+        urls: &mut UrlTable,
+        tracks: &mut Vec<TrackMedia>,
+    ) -> Result<bool, PlayerFault> {
+        let listed = &manifest.presentation.tracks;
+        if listed.is_empty() {
+            return Err(PlayerFault::ManifestInvalid);
+        }
+        if tracks.is_empty() {
+            *tracks = listed.iter().map(TrackMedia::without_segments).collect();
+            self.first_numbers = manifest.starts.iter().map(|start| start.first_number).collect();
+            self.available = vec![0; tracks.len()];
+        }
+        self.has_ended = manifest.live.is_none();
+        let mut has_new = false;
+        for (number, of) in tracks.iter_mut().enumerate() {
+            let same = listed.iter().zip(&manifest.starts).find(|(track, _)| track.kind == of.kind);
+            let Some((track, start)) = same else { return Err(PlayerFault::ManifestInvalid) };
+            let ladder_is_same = track.representations.len() == of.segments.len();
+            if !ladder_is_same || track.representations.len() > MOST_REPRESENTATIONS {
+                return Err(PlayerFault::ManifestInvalid);
+            }
+            let first = self.first_numbers.get(number).copied().unwrap_or(0);
+            let next = first.saturating_add(of.count() as u64);
+            let end = start.first_number.saturating_add(track.durations_ns.len() as u64);
+            if end < next {
+                self.went_back += 1;
+                if self.went_back >= MOST_FAILURES {
+                    return Err(PlayerFault::ManifestWentBack);
+                }
+                return Ok(false);
+            }
+            // What was missed is left out of the time of the media.
+            let missed = start.first_number.saturating_sub(next);
+            if missed > 0 {
+                self.first_numbers[number] = first.saturating_add(missed);
+                self.edge_offset_ns = None;
+            }
+            let known = usize::try_from(next.saturating_sub(start.first_number)).unwrap_or(usize::MAX);
+            let known = known.min(track.durations_ns.len());
+            has_new |= known < track.durations_ns.len();
+            if of.count() + track.durations_ns.len() - known > MOST_SEGMENTS {
+                return Err(PlayerFault::ManifestTooLarge);
+            }
+            of.extend(track, known, |segment| resource(segment, urls))?;
+            self.available[number] = of.count().saturating_sub(track.durations_ns.len());
+        }
+        self.went_back = 0;
+        self.note_edge(manifest, has_new, now, tracks)?;
+        Ok(has_new)
+    }
+
+    /// Notes where the live edge is, and when to read the manifest again.
+    fn note_edge(
+        &mut self,
+        manifest: &Manifest,
+        has_new: bool,
+        now: u64,
+        tracks: &[TrackMedia],
+    ) -> Result<(), PlayerFault> {
+        let longest = tracks.iter().map(TrackMedia::longest_ns).max().unwrap_or(NANOS_PER_S);
+        let reload_ns = manifest.live.and_then(|live| live.reload_ns).unwrap_or(longest);
+        self.reload_ns = reload_ns.clamp(SHORTEST_RELOAD_NS, LONGEST_RELOAD_NS);
+        if has_new {
+            self.fresh_ns = now;
+            let offset_ns = i128::from(newest_end_ns(tracks)) - i128::from(now);
+            self.edge_offset_ns =
+                Some(self.edge_offset_ns.map_or(offset_ns, |known_ns| known_ns.max(offset_ns)));
+        } else if now.saturating_sub(self.fresh_ns) > longest.saturating_mul(MOST_STALE_SEGMENTS) {
+            return Err(PlayerFault::ManifestStalled);
+        }
+        Ok(())
+    }
+
+    /// A request for the manifest or a reference is done. Why the player gives up, if it does.
+    pub(super) fn handle_done(&mut self, is_ok: bool, now: u64) -> Option<PlayerFault> {
+        let ManifestFetch::InFlight { url, since_ns } = self.fetch else { return None };
+        let fault = self.fault.take().or((!is_ok).then_some(PlayerFault::ManifestFailed));
+        if let Some(fault) = fault {
+            (self.resolver, self.failures) = (None, self.failures + 1);
+            self.needs.clear();
+            self.fetch = ManifestFetch::Later(now.saturating_add(self.reload_ns));
+            let is_final = matches!(fault, PlayerFault::ManifestStalled | PlayerFault::ManifestWentBack)
+                || self.failures >= MOST_FAILURES;
+            return is_final.then_some(fault);
+        }
+        if let Some((_, next)) = self.needs.front() {
+            self.fetch = ManifestFetch::Wanted { url: *next, intended_ns: now };
+            return None;
+        }
+        self.failures = 0;
+        let began_ns = if url == MANIFEST { since_ns } else { now };
+        self.fetch = ManifestFetch::Later(began_ns.saturating_add(self.reload_ns).max(now));
+        None
+    }
+}
+
+/// The end of the newest segment that all tracks have.
+pub(super) fn newest_end_ns(tracks: &[TrackMedia]) -> u64 {
+    let end = |of: &TrackMedia| of.start_ns(of.count());
+    let main = tracks.iter().find(|of| of.kind == TrackKind::Video).or(tracks.first());
+    let others = tracks.iter().map(end).min().unwrap_or(0);
+    main.map_or(others, end).min(others)
+}
+
+/// The resource of a segment, with its number; `None` if it is elsewhere, or one too many.
+fn resource(segment: &Segment, urls: &mut UrlTable) -> Option<Resource> {
+    let resource = MediaResource::of(segment);
+    let bytes = resource.bytes;
+    let url = if resource.path.starts_with('/') { urls.number(resource)? } else { return None };
+    Some(Resource { url, bytes })
+}
