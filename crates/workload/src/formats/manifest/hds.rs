@@ -10,6 +10,7 @@ use super::super::listing::{
     ListedRepresentation, ListedTrack, Period, Purpose, Reference, Resource, Slot, join,
 };
 use super::super::package::Live;
+use super::super::shown;
 use super::{Resolver, fragments};
 
 impl Resolver {
@@ -52,7 +53,7 @@ impl Resolver {
         let base = base_of(&manifest, url)?;
         for own in &manifest.media {
             if let MediaSource::Manifest(href) = &own.source {
-                let href = super::super::shown(href);
+                let (url, href) = (shown(&url.to_string()), shown(href));
                 let problem = format!("the manifest {url} of a set refers to a further manifest, `{href}`");
                 return Err(FormatError::new(problem));
             }
