@@ -2,11 +2,12 @@
 //! memory or a hang. Pipes and process substitutions work like files.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::io::{self, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use model::media::ByteRange;
 use model::units::format_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -40,6 +41,34 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// It is longer, cannot be read, is a folder, or is a pipe to which no process writes.
 pub fn read_bytes(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     read_within(path, most_bytes, &WAITS)
+}
+
+/// Reads a range of at most `most_bytes` of a file, as far as the file reaches.
+///
+/// # Errors
+/// The range is longer, or the file cannot be read or is no regular file.
+pub fn read_range(path: &Path, range: ByteRange, most_bytes: u64) -> io::Result<Vec<u8>> {
+    if range.length() > most_bytes {
+        return Err(too_long(most_bytes));
+    }
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    (&file).seek(SeekFrom::Start(range.first))?;
+    file.take(range.length()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file; a pipe or a device is an error, and opening it does not wait.
+///
+/// # Errors
+/// As [`read_range`].
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    }
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {

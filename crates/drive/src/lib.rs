@@ -21,6 +21,7 @@ mod description;
 pub mod input;
 pub mod installed;
 mod log;
+pub mod manifests;
 pub mod outside;
 mod program;
 mod quoting;

@@ -3,7 +3,9 @@
 mod crawl;
 mod discover;
 mod fetch;
+mod follow;
 
 pub use crawl::{FoundPage, crawl};
 pub use discover::{Offer, discover, target};
 pub use fetch::{FetchError, Fetched, Fetcher};
+pub use follow::Follower;

@@ -1,7 +1,5 @@
 //! A page that is modelled by following its HTML and its style sheets, without running scripts.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::assignment::Trust;
@@ -11,13 +9,12 @@ use model::url::Url;
 use workload::page_model::{MOST_RESOURCES, Modelled, Reference, css_references, html_references, kind_of};
 
 use super::fetch::{FetchError, Fetched, Fetcher};
+use super::follow::Follower;
 
 /// The time for one resource.
 const LIMIT: Duration = Duration::from_secs(10);
 /// All bodies together.
 const MOST_BYTES: usize = 50_000_000;
-/// Redirects of one resource.
-const MOST_REDIRECTS: usize = 5;
 /// Frames in frames, and imports of imports.
 const MOST_DEPTH: usize = 4;
 
@@ -43,8 +40,7 @@ struct Pending {
 
 /// Follows a page from its document.
 struct Crawl {
-    fetcher: Fetcher,
-    addresses: BTreeMap<String, Result<SocketAddr, FetchError>>,
+    follower: Follower,
     resources: Vec<Modelled>,
     seen: Vec<String>,
     left_bytes: usize,
@@ -59,15 +55,14 @@ struct Crawl {
 pub fn crawl(url: &Url, trust: &Trust) -> Result<FoundPage, FetchError> {
     let fetcher = Fetcher::new(trust, LIMIT, MOST_BYTES).map_err(|error| FetchError(format!("{error:#}")))?;
     let mut crawl = Crawl {
-        fetcher,
-        addresses: BTreeMap::new(),
+        follower: Follower::new(fetcher),
         resources: Vec::new(),
         seen: Vec::new(),
         left_bytes: MOST_BYTES,
         failed: Vec::new(),
         is_full: false,
     };
-    let (document, fetched) = crawl.fetch(url.clone())?;
+    let (document, fetched) = crawl.follower.fetch(url, None)?;
     let kind = kind_of(&fetched.media_type);
     if kind != ResourceKind::Html {
         let found = &fetched.media_type;
@@ -105,7 +100,7 @@ impl Crawl {
                 continue;
             }
             self.seen.push(url.to_string());
-            let (url, fetched) = match self.fetch(url.clone()) {
+            let (url, fetched) = match self.follower.fetch(&url, None) {
                 Ok(found) => found,
                 Err(error) => {
                     self.failed.push(format!("{url}: {error}"));
@@ -151,28 +146,5 @@ impl Crawl {
         self.left_bytes = self.left_bytes.saturating_sub(fetched.body.len());
         self.resources.push(Modelled { url, kind, bytes: fetched.sent_bytes, parent, named_at_bytes });
         Pending { place, depth: 0, base, references, text_bytes: text.len() }
-    }
-
-    /// Fetches a URL and follows its redirects.
-    fn fetch(&mut self, mut url: Url) -> Result<(Url, Fetched), FetchError> {
-        for _ in 0..=MOST_REDIRECTS {
-            let address = self.addresses.entry(url.origin()).or_insert_with(|| self.fetcher.find(&url));
-            let fetched = self.fetcher.fetch(&url, address.clone()?)?;
-            match &fetched.location {
-                Some(location) => {
-                    let next = url.join(location);
-                    url = next
-                        .ok_or_else(|| FetchError(format!("{url} leads to `{location}`, which is no URL")))?;
-                }
-                None if fetched.status == 200 => return Ok((url, fetched)),
-                None => {
-                    return Err(FetchError(format!(
-                        "{url} answers with status {}, expected 200",
-                        fetched.status
-                    )));
-                }
-            }
-        }
-        Err(FetchError(format!("{url} leads on after {MOST_REDIRECTS} redirects")))
     }
 }

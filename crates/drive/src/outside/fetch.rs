@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
 use model::assignment::Trust;
+use model::media::ByteRange;
 use model::url::Url;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -91,24 +92,46 @@ impl Fetcher {
     /// # Errors
     /// No connection, a certificate that is not trusted, no HTTP/1.1, or no complete head in time.
     pub fn fetch(&self, url: &Url, address: SocketAddr) -> Result<Fetched, FetchError> {
+        self.fetch_range(url, address, None)
+    }
+
+    /// Fetches a range of a resource, or all of it. A server may answer with more than the range.
+    ///
+    /// # Errors
+    /// As [`Fetcher::fetch`].
+    pub fn fetch_range(
+        &self,
+        url: &Url,
+        address: SocketAddr,
+        range: Option<ByteRange>,
+    ) -> Result<Fetched, FetchError> {
         let until = Instant::now() + self.limit;
         let connecting = |error: io::Error| FetchError(format!("connecting to {address}: {error}"));
         let socket = TcpStream::connect_timeout(&address, self.limit).map_err(connecting)?;
         let socket = Timed { socket, until };
         if !url.encrypted {
-            return self.exchange(url, socket);
+            return self.exchange(url, range, socket);
         }
         let name = ServerName::try_from(url.host.clone())
             .map_err(|_| FetchError(format!("`{}` is not the name of a server with TLS", url.host)))?;
         let connection = ClientConnection::new(Arc::clone(&self.tls), name)
             .map_err(|error| FetchError(format!("TLS: {error}")))?;
-        self.exchange(url, StreamOwned::new(connection, socket))
+        self.exchange(url, range, StreamOwned::new(connection, socket))
     }
 
-    fn exchange(&self, url: &Url, mut stream: impl Read + Write) -> Result<Fetched, FetchError> {
+    fn exchange(
+        &self,
+        url: &Url,
+        range: Option<ByteRange>,
+        mut stream: impl Read + Write,
+    ) -> Result<Fetched, FetchError> {
+        // A range of a compressed body would not be a range of the resource.
+        let fields = match range {
+            Some(range) => format!("range: {range}"),
+            None => "accept-encoding: gzip".to_owned(),
+        };
         let request = format!(
-            "GET {} HTTP/1.1\r\nhost: {}\r\nuser-agent: h123/{}\r\naccept: */*\r\naccept-encoding: gzip\r\nconnection: \
-             close\r\n\r\n",
+            "GET {} HTTP/1.1\r\nhost: {}\r\nuser-agent: h123/{}\r\naccept: */*\r\n{fields}\r\nconnection: close\r\n\r\n",
             url.path,
             url.authority,
             env!("CARGO_PKG_VERSION")
