@@ -1,5 +1,5 @@
-//! `h123 urls`: manifests of media that ffmpeg wrote or that have gaps, on the disk and on servers, and hostile
-//! ones.
+//! `h123 urls`: manifests of media that ffmpeg wrote or that have gaps, on the disk and on servers, and
+//! hostile ones.
 
 use std::collections::BTreeSet;
 use std::fs;

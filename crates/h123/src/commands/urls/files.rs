@@ -117,7 +117,7 @@ impl Folder {
         is_plain.then_some(file)
     }
 
-    /// Whether a resource is present: as a file, or as a fragment in an archive beside it.
+    /// Whether a resource is present: as a file, or as a fragment in an archive of its folder.
     pub(super) fn presence(&self, segment: &Segment, archives: &mut Archives) -> Presence {
         let Some(file) = segment.url.starts_with('/').then(|| self.file_at(&segment.url)).flatten() else {
             return Presence::Elsewhere;
