@@ -41,8 +41,11 @@ advisories: ## check the dependencies against the RustSec advisory database (nee
 	cargo deny --locked check --hide-inclusion-graph advisories
 
 # FUZZ_SECONDS and TARGETS limit the search: make fuzz FUZZ_SECONDS=60 TARGETS='frame http3'.
-fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs nightly and cargo-fuzz)
+fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs cargo-fuzz)
 	@./scripts/fuzz.sh $(TARGETS)
+
+# perf needs the symbols that an installed binary lacks.
+bench-peers bench-load: export CARGO_PROFILE_RELEASE_STRIP = none
 
 # ARGS passes options to the harness: make bench-peers ARGS='--only h1s --pairs 20'.
 bench-peers: ## compare the client CPU per request with wrk, h2load, siege and ab (about 20 minutes on an idle machine)

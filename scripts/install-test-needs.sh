@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need in addition to Rust, or prints what is missing and the command to install it,
-# and fails.
+# and fails. With --packages it installs the packages only, for root without Rust.
 set -euo pipefail
 # shellcheck source=scripts/needs.sh
 . "$(dirname "$0")/needs.sh"
@@ -29,22 +29,26 @@ need python3-venv "python3 python3-venv" "the test that runs docs/data.md"
 need script bsdutils "the test of what a terminal shows"
 need setpriv util-linux "the test that runs as an unprivileged user"
 
-if ! command -v cargo >/dev/null; then
-    echo "cargo is missing; install Rust 1.95 or later with rustup" >&2
-    exit 1
+if [ "${1-}" = --packages ]; then
+    install_needs "the tests"
+    exit
 fi
+install_needs "the tests"
+require_build_tools
 for component in fmt clippy; do
     if ! cargo "$component" --version >/dev/null 2>&1; then
         echo "cargo $component is missing; run: rustup component add rustfmt clippy" >&2
         exit 1
     fi
 done
-install_needs "the tests"
 
 # A test runs the commands in docs/data.md. Debian has no pyarrow and no DuckDB, so they come from PyPI into a
 # folder next to the build folder. This takes about ten seconds and 350 MB, once.
 data_venv=${CARGO_TARGET_DIR:-target}/data-venv
 if ! "$data_venv/bin/python" -c 'import duckdb, pandas, pyarrow' 2>/dev/null; then
     python3 -m venv "$data_venv"
-    "$data_venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check duckdb pandas pyarrow
+    if ! "$data_venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check duckdb pandas pyarrow; then
+        echo "pip could not install duckdb, pandas and pyarrow for the test that runs docs/data.md; it needs access to PyPI" >&2
+        exit 1
+    fi
 fi

@@ -65,6 +65,7 @@ mod pushes;
 mod records_match;
 mod runs;
 mod saturation;
+mod server_limit;
 mod server_stop;
 mod server_time_joined;
 mod server_time_precision;
@@ -95,7 +96,7 @@ pub const CHECKS: &[Check] = checks! {
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
     cpu_frequency, other_work, disk, client_cpu, client_waited, client_suspended, server_waited,
-    server_stop, server_time_joined, server_time_precision,
+    server_limit, server_stop, server_time_joined, server_time_precision,
 };
 
 /// Decimals of a share that is hardly beyond its threshold.

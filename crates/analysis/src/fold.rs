@@ -112,6 +112,7 @@ impl<'a> CellFold<'a> {
                 .collect(),
             server_was_killed: servers.iter().any(|server| server.was_killed),
             sends: servers.first().map(|server| server.sends.clone()).unwrap_or_default(),
+            server_concurrency: servers.iter().map(|server| server.concurrency).collect(),
             log_fault: servers.iter().find_map(|server| server.log_fault.clone()),
             monitor: MonitorFacts::of(record, Some(self.cell)),
             calibration: record.round_trips.iter().find(|of| of.group == number).cloned(),

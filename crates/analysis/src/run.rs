@@ -49,6 +49,9 @@ pub struct RunSummary {
     pub server_was_killed: bool,
     /// How the server next to the clients sends, according to its description.
     pub sends: Sending,
+    /// How many connections each server serves at the same time, in the order of the chain; `None` if
+    /// unknown.
+    pub server_concurrency: Vec<Option<u64>>,
     /// Why a server's log is incomplete, if one is.
     pub log_fault: Option<String>,
     /// What the monitor counted; `None` if it was off.

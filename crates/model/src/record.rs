@@ -81,6 +81,9 @@ pub struct ServerReport {
     /// How it sends over the variant that clients use, as far as its description reports it.
     #[serde(default)]
     pub sends: Sending,
+    /// How many connections its workers serve at the same time; `None` if its description does not report it.
+    #[serde(default)]
+    pub concurrency: Option<u64>,
 }
 
 /// How a server sends, as texts to compare; `None` if its description does not report it.

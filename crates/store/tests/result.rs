@@ -153,7 +153,17 @@ fn client() -> impl Strategy<Value = ClientReport> {
 
 fn server() -> impl Strategy<Value = ServerReport> {
     let sends = prop::array::uniform5(option::of("[a-z0-9]{1,8}")).prop_map(Sending::of);
-    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number(), any::<bool>(), sends)
+    (
+        ".{0,8}",
+        option::of(".{0,8}"),
+        ".{0,8}",
+        number(),
+        number(),
+        number(),
+        number(),
+        any::<bool>(),
+        (sends, option::of(number())),
+    )
         .prop_map(
             |(
                 name,
@@ -164,9 +174,10 @@ fn server() -> impl Strategy<Value = ServerReport> {
                 cpu_system_ns,
                 run_queue_ns,
                 was_killed,
-                sends,
+                (sends, concurrency),
             )| ServerReport {
                 sends,
+                concurrency,
                 was_killed,
                 log_fault,
                 name,

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use minijinja::value::Value;
 use model::delivery::DeliveryMeans;
 use model::named::unknown;
 use model::pins::KeyExchange;
 use model::reader::{Key, Table, TableKeys};
 use model::record::Sending;
 use model::tunable::{self, Contents};
-use model::{InputError, Page, Pins, ServerFacts, Tunable, Variant, keys, units};
+use model::{InputError, Page, Pins, ServerFacts, Settings, Tunable, Variant, keys, units};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
@@ -18,7 +19,7 @@ use crate::description::{
 };
 use crate::program::ProgramSpec;
 use crate::requirements::{MODULE_KEYS, Requirements, version};
-use crate::template::{read_template, read_templates};
+use crate::template::{Variables, read_template, read_templates, render};
 
 /// The signals that end servers.
 const SIGNALS: [(&str, Signal); 3] = [("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
@@ -29,6 +30,8 @@ const SERVER_KEYS: &[Key] = keys! {
         "Whether it refuses to run as root; h123 then starts it as `nobody` in a separate user namespace.";
     "files_only", "boolean", "`false`", "true",
         "Whether it serves files only; a study whose loops request other paths of it is refused.";
+    "connections", "text", "`\"{{ descriptors }}\"`: one process holds all", r#""{{ 16384 * threads }}""#,
+        "The most TCP connections that it holds at once, with the variables `set`, `threads` and `descriptors` (those that a process of this machine may have); a study with more is refused.";
     "start", "table", "required", "", "How to start and stop it; see below.";
     "access_log", "table", "none", r#"{ file = "access.log" }"#,
         "Its access log, for [server time](servers.md#server-time); see below.";
@@ -58,6 +61,8 @@ const SERVER_VARIANT_KEYS: &[Key] = keys! {
         "The supported key exchanges: `x25519`, `secp256r1`, `secp384r1`. A study that pins another one finds the variant unsupported.";
     "delivers", "list of texts", "none", r#"["push", "early_hints"]"#,
         "How its template can deliver pages beyond answering requests: `push`, `early_hints`, `document_delay`. A workload that uses another way finds the variant unsupported.";
+    "concurrency", "text", "unknown or unlimited", r#""{{ 64 * (set.workers or threads) }}""#,
+        "A template: the number of connections that its workers serve at the same time, for the check `server_limit`; further ones wait.";
     "sends", "table", "unknown", r#"{ pacing = "no" }"#,
         "How it sends, for the checks `transports_match` and `records_match`; see below.";
 };
@@ -111,6 +116,8 @@ pub struct Adapter {
     pub(crate) refuses_root: bool,
     /// Whether it serves files only.
     pub(crate) files_only: bool,
+    /// A template of the most connections that it holds; `None`: those of one process.
+    connections: Option<String>,
     /// Older versions are not supported.
     pub(crate) oldest_version: Option<String>,
     /// The source of the TLS library's name and version.
@@ -140,6 +147,8 @@ pub struct AdapterVariant {
     pub key_exchanges: Vec<KeyExchange>,
     /// How it can deliver pages beyond answering requests.
     pub(crate) delivers: Vec<DeliveryMeans>,
+    /// How many connections its workers serve at the same time: a template.
+    pub(crate) concurrency: Option<String>,
     /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
     pub(crate) sends: [Option<String>; 5],
 }
@@ -204,6 +213,23 @@ impl Adapter {
         })
     }
 
+    /// The most TCP connections that it holds at once with these settings, `threads` workers and this many
+    /// descriptors a process.
+    ///
+    /// # Errors
+    /// The template `connections` makes no number of them.
+    pub fn most_connections(&self, set: &Settings, threads: usize, descriptors: u64) -> Result<u64, String> {
+        let Some(template) = &self.connections else { return Ok(descriptors) };
+        let variables = Variables::from([
+            ("set", self.settings(set)),
+            ("threads", Value::from(threads)),
+            ("descriptors", Value::from(descriptors)),
+        ]);
+        let text = render(template, "", "", &variables).map_err(|problem| problem.problem)?;
+        let place = format!("{}/{ADAPTER_FILE}: `connections`", self.folder);
+        text.trim().parse().map_err(|_| format!("{place}: `{text}` is not a whole number; write one"))
+    }
+
     /// The facts that a study needs.
     pub fn facts(&self) -> ServerFacts {
         ServerFacts {
@@ -237,6 +263,7 @@ fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Adapter, InputErr
         drops_privileges: root.flag("drops_privileges")?,
         refuses_root: root.flag("refuses_root")?,
         files_only: root.flag("files_only")?,
+        connections: read_template(root, "connections")?.map(|text| text.value),
         oldest_version: versions.parsed("at_least", version)?.map(|oldest| oldest.value),
         tls: read_tls(&versions)?,
         files: files.configs(root)?,
@@ -297,6 +324,7 @@ fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputEr
             requirements,
             key_exchanges: read_names(table, "key_exchange")?.unwrap_or_default(),
             delivers: read_names(table, "delivers")?.unwrap_or_default(),
+            concurrency: read_template(table, "concurrency")?.map(|text| text.value),
             sends: read_sends(table)?,
         })
     })

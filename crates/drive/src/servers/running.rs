@@ -87,6 +87,8 @@ pub struct RunningServer<'n> {
     run_queue_before_ns: u64,
     /// How it sends.
     sends: Sending,
+    /// How many connections it serves at the same time.
+    concurrency: Option<u64>,
     out_of_memory: OutOfMemory,
 }
 
@@ -151,6 +153,7 @@ impl Adapter {
         let ready_text =
             self.fill(self.start.ready_says.as_slice(), &info.version, &info.build, &variables)?;
         let sends = self.sends(spec, info, &variables)?;
+        let concurrency = self.concurrency(spec, info, &variables)?;
         if self.becomes_nobody(privileges) {
             command.splice(0..0, as_nobody());
         }
@@ -172,6 +175,7 @@ impl Adapter {
             cpu_before_ns: (0, 0),
             run_queue_before_ns: 0,
             sends,
+            concurrency,
             out_of_memory: OutOfMemory::now(),
         };
         server.wait_until_ready(started, ready_text.first().map(String::as_str))?;
@@ -191,6 +195,28 @@ impl Adapter {
             }
         }
         Ok(Sending::of(all.map(|mut known| known.pop().filter(|_| known.is_empty()))))
+    }
+
+    /// How many connections it serves at the same time over the requested variants; the least of them.
+    fn concurrency(
+        &self,
+        spec: &StartSpec<'_>,
+        info: &ProgramInfo,
+        variables: &Variables,
+    ) -> Result<Option<u64>> {
+        let mut least = None;
+        for entry in spec.variants.iter().filter_map(|variant| self.variant(*variant)) {
+            let words = self.fill(entry.concurrency.as_slice(), &info.version, &info.build, variables)?;
+            let Some(text) = words.into_iter().next() else { continue };
+            let number = text.trim().parse::<u64>().with_context(|| {
+                let (server, variant) = (&self.name, entry.variant);
+                format!(
+                    "{server}: `concurrency` of {variant} is `{text}`; write a template of a whole number"
+                )
+            })?;
+            least = Some(least.map_or(number, |least: u64| least.min(number)));
+        }
+        Ok(least)
     }
 
     /// Whether it must be started as a user other than root. For file permissions that user is still root.
@@ -284,6 +310,7 @@ impl RunningServer<'_> {
                 was_killed,
                 log_fault,
                 sends: self.sends,
+                concurrency: self.concurrency,
             },
             died: died.map(|exit| {
                 let memory = self.out_of_memory.since();

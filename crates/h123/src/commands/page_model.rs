@@ -14,6 +14,7 @@ use model::units::counted;
 use model::url::Url;
 use workload::page_model::{page_file, parse_har};
 
+use crate::connect::advice;
 use crate::connect::target::TrustOptions;
 use crate::exit::{Exit, UsageError};
 use crate::terminal::{note, print};
@@ -71,10 +72,8 @@ pub(crate) fn run(args: &PageModelArgs) -> Result<Exit> {
 /// A [`UsageError`]: the document cannot be fetched, or is no page.
 pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError> {
     let found = crawl(url, trust).map_err(|error| {
-        let remedy = match error.0.contains("certificate") {
-            true => "trust its authority with --cacert FILE, or accept any certificate with --insecure",
-            false => "check that it opens from this machine",
-        };
+        let advice = advice::on_site(&error.0, "--cacert FILE", "--insecure");
+        let remedy = advice.unwrap_or_else(|| "check that it opens from this machine".to_owned());
         UsageError(format!("{url} cannot be modelled: {error}; {remedy}"))
     })?;
     let mut notes = vec![format!("Found by following {url} without running scripts.")];

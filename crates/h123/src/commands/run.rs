@@ -1,5 +1,6 @@
 //! `h123 run`: plan, run every cell, store, analyse, report.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use drive::{Authority, Clients, Servers};
+use drive::{Adapter, Authority, Clients, Servers};
 use model::Plan;
+use model::plan::ServerChain;
 use model::units::counted;
 use store::ResultFolder;
 
@@ -89,12 +91,12 @@ pub(crate) struct RunArgs {
 /// stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let plan = plan(args)?;
-    plan.check_descriptors(lab::most_open_files()).map_err(UsageError)?;
     let cores = Cores::of_this_process(&plan.cores)?;
     // A program that is not installed is the outcome of its runs, not an error here.
     let find_server = |name: &str| Ok((name.to_owned(), Servers::find(name)?));
     let find_client = |name: &str| Ok((name.to_owned(), Clients::find(name)?));
-    let servers = plan.adapters().into_iter().map(find_server).collect::<Result<_>>()?;
+    let servers: BTreeMap<_, _> = plan.adapters().into_iter().map(find_server).collect::<Result<_>>()?;
+    check_connections(&plan, &servers, &cores)?;
     let clients = plan.external_clients().into_iter().map(find_client).collect::<Result<_>>()?;
     let outside = Outside::discover(&plan, stop)?;
     let mut folder = result_folder(args, &plan)?;
@@ -134,6 +136,18 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let shown = folder.path().display();
     note(false, &format!("interrupted; finished runs are stored. Continue with: h123 run --resume {shown}"));
     Ok(Exit::Interrupted)
+}
+
+/// # Errors
+/// A [`UsageError`]: a client or a server would have more connections than it can hold.
+fn check_connections(plan: &Plan, servers: &BTreeMap<String, Adapter>, cores: &Cores) -> Result<()> {
+    let holds = |chain: &ServerChain, descriptors: u64| match servers.get(&chain.server) {
+        Some(server) => {
+            server.most_connections(&chain.set, cores.of_server(0, chain).len().max(1), descriptors)
+        }
+        None => Ok(descriptors),
+    };
+    plan.check_connections(lab::most_open_files(), holds).map_err(|problem| UsageError(problem).into())
 }
 
 /// Writes the plan with added runs, and the command that repeats the measurement with them.

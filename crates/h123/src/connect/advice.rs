@@ -2,33 +2,64 @@
 
 use model::sample::FailureKind;
 
-/// What to do about failures of this kind and with this reason, if anything.
-pub(crate) fn on(kind: FailureKind, reason: &str) -> Option<&'static str> {
-    ADVICE.iter().find(|(of, part, _)| *of == kind && reason.contains(part)).map(|(.., advice)| *advice)
+/// How the options that advice names are written.
+struct Options<'o> {
+    /// That names an authority to trust.
+    cacert: &'o str,
+    /// That accepts any certificate.
+    insecure: &'o str,
+    /// What else chooses the name that the certificate must have.
+    name: &'o str,
 }
 
-/// Kind, a part of the reason in the words of rustls and the engines, which a test pins, and the advice.
+const OF_LOAD: Options<'static> =
+    Options { cacert: "--cacert FILE", insecure: "-k", name: ", or name one with --sni" };
+
+impl Options<'_> {
+    fn fill(&self, advice: &str) -> String {
+        let Options { cacert, insecure, name } = self;
+        advice.replace("{cacert}", cacert).replace("{insecure}", insecure).replace("{name}", name)
+    }
+}
+
+/// What to do about failures of this kind and with this reason, if anything.
+pub(crate) fn on(kind: FailureKind, reason: &str) -> Option<String> {
+    let found = ADVICE.iter().find(|(of, part, _)| *of == kind && reason.contains(part));
+    found.map(|(.., advice)| OF_LOAD.fill(advice))
+}
+
+/// What to do about the TLS of a site, if anything, with the options that trust an authority and accept any
+/// certificate.
+pub(crate) fn on_site(reason: &str, cacert: &str, insecure: &str) -> Option<String> {
+    let options = Options { cacert, insecure, name: "" };
+    let is_about = |part: &str| reason.contains("TLS: ") && reason.contains(part);
+    let found = ADVICE.iter().find(|(of, part, _)| *of == FailureKind::Tls && is_about(part));
+    found.map(|(.., advice)| options.fill(advice))
+}
+
+/// Kind, a part of the reason in the words of rustls and the engines, which a test pins, and the advice, with
+/// [`Options`] in braces.
 const ADVICE: &[(FailureKind, &str, &str)] = &[
     (
         FailureKind::Tls,
         "UnknownIssuer",
-        "trust the CA that signed the certificate with --cacert FILE, or accept any certificate with -k",
+        "trust the CA that signed the certificate with {cacert}, or accept any certificate with {insecure}",
     ),
     (
         FailureKind::Tls,
         "CaUsedAsEndEntity",
-        "the certificate is self-signed: accept any certificate with -k, or give the server one that a CA signed (name the \
-         CA with --cacert FILE)",
+        "the certificate is self-signed: accept any certificate with {insecure}, or give the server one that a CA signed \
+         (name the CA with {cacert})",
     ),
     (
         FailureKind::Tls,
         "not valid for name",
-        "use a host name of the certificate, or name one with --sni, or accept any certificate with -k",
+        "use a host name of the certificate{name}, or accept any certificate with {insecure}",
     ),
     (
         FailureKind::Tls,
         "expired",
-        "give the server a certificate that is valid today, or accept any certificate with -k",
+        "give the server a certificate that is valid today, or accept any certificate with {insecure}",
     ),
     (
         FailureKind::Tls,
@@ -116,7 +147,7 @@ mod tests {
     fn every_reason_has_its_own_advice_and_every_advice_a_reason() {
         for (kind, reason, part) in REASONS {
             let advice = on(*kind, reason).unwrap_or_default();
-            assert!(advice.contains(part), "{reason}: {advice}");
+            assert!(advice.contains(part) && !advice.contains('{'), "{reason}: {advice}");
         }
         let taken = |entry: &(FailureKind, &str, &str)| {
             let first =
@@ -127,6 +158,26 @@ mod tests {
         };
         for entry in ADVICE {
             assert!(taken(entry), "no reason takes {entry:?}");
+        }
+    }
+
+    #[test]
+    fn advice_about_a_site_names_its_options() {
+        let advice = |reason: &str| on_site(reason, "`cacert`", "`insecure`");
+        for (reason, parts) in [
+            ("h2: TLS: invalid peer certificate: UnknownIssuer", &["with `cacert`", "with `insecure`"][..]),
+            ("TLS: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", &["self-signed"]),
+            (
+                "TLS: invalid peer certificate: certificate not valid for name \"a.test\"",
+                &["certificate, or"],
+            ),
+            ("TLS: received corrupt message of type InvalidContentType", &["use an http:// URL"]),
+        ] {
+            let advice = advice(reason).unwrap();
+            assert!(parts.iter().all(|part| advice.contains(part)) && !advice.contains('{'), "{advice}");
+        }
+        for reason in ["the time limit expired", "TLS: received fatal alert: HandshakeFailure"] {
+            assert_eq!(advice(reason), None, "{reason}");
         }
     }
 

@@ -105,8 +105,8 @@ impl Study<'_> {
             let identity = self.identity_of(node)?;
             let name = if place == 0 { BACK.to_owned() } else { format!("{BACK}-behind-{place}") };
             let spec = StartSpec {
-                cpus: self.cpus_of(place + 1, chain),
-                threads: self.cpus_of(place + 1, chain).len().max(1),
+                cpus: self.cores.of_server(place + 1, chain),
+                threads: self.cores.of_server(place + 1, chain).len().max(1),
                 set: &back.set,
                 variants: &[back.variant],
                 back: behind.last().map(|(target, _)| target),
@@ -121,8 +121,8 @@ impl Study<'_> {
         let node = node_of(lab, &chain.node)?;
         let identity = self.identity_of(node)?;
         let spec = StartSpec {
-            cpus: self.cpus_of(0, chain),
-            threads: self.cpus_of(0, chain).len().max(1),
+            cpus: self.cores.of_server(0, chain),
+            threads: self.cores.of_server(0, chain).len().max(1),
             set: &chain.set,
             variants: &variants.into_iter().collect::<Vec<_>>(),
             back: behind.last().map(|(target, _)| target),
@@ -176,11 +176,6 @@ impl Study<'_> {
             cpus: &self.cores.server,
             seed,
         }
-    }
-
-    /// The CPUs of a server by its place in the chain: a proxy has another behind it.
-    fn cpus_of(&self, place: usize, chain: &ServerChain) -> &[usize] {
-        if place < chain.backs.len() { &self.cores.proxy } else { &self.cores.server }
     }
 
     fn adapter(&self, name: &str) -> Result<&Adapter, Outcome> {

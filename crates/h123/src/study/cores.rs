@@ -1,6 +1,7 @@
 //! The CPUs for the parts of a run, so that the scheduler's choice does not affect the result.
 
 use model::cores::{CoreChoice, format_cpus};
+use model::plan::ServerChain;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::exit::UsageError;
@@ -29,6 +30,11 @@ impl Cores {
         let available = sched_getaffinity(None)
             .map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect::<Vec<_>>());
         Cores::share(&available.unwrap_or_default(), choice).map_err(|problem| UsageError(problem).into())
+    }
+
+    /// The CPUs of a server by its place in the chain: a proxy has another behind it.
+    pub(crate) fn of_server(&self, place: usize, chain: &ServerChain) -> &[usize] {
+        if place < chain.backs.len() { &self.proxy } else { &self.server }
     }
 
     /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of

@@ -14,6 +14,7 @@ use model::sample::{FailureKind, Outcome};
 use model::url::Url;
 use model::{Cell, Page, Plan, Variant};
 
+use crate::connect::advice;
 use crate::exit::UsageError;
 use crate::study::{Study, failed, node_of};
 use crate::terminal::note;
@@ -94,13 +95,9 @@ impl Outside {
 /// The error of a server that cannot be used.
 fn fault(cell: &Cell, url: &Url, is_main: bool, reason: &str) -> String {
     let server = &cell.chain.server;
-    let remedy = if reason.contains("certificate") {
-        let key = |key: &str| format!("`{key}` in `[server.{server}]`");
-        format!(
-            "trust its authority with {}, or accept any certificate with {}",
-            key("cacert"),
-            key("insecure")
-        )
+    let key = |key: &str| format!("`{key}` in `[server.{server}]`");
+    let remedy = if let Some(advice) = advice::on_site(reason, &key("cacert"), &key("insecure")) {
+        advice
     } else if reason.contains("ProtocolVersion") {
         "it lacks the TLS version that `[hold]` fixes: change `tls_version`".to_owned()
     } else if is_main {

@@ -135,6 +135,43 @@ fn each_group_can_have_its_own_server() {
     }
 }
 
+/// Only the page is judged; the video, of which the metric says nothing, plays next to it.
+#[test]
+fn a_page_and_a_video_come_from_servers_in_different_nodes() {
+    let _machine = machine();
+    let folder = folder();
+    let head = "baseline = { variant = \"h2\" }\ntopology = { name = \"campus\", server = \"web-server\" }\n\
+                [matrix]\nvariant = [\"h2\", \"h3\"]\nnetwork = [\"lan\"]";
+    let groups = "[workload.video]\nkind = \"player\"\nladder = [\"1Mbit/s\"]\nsegment = \"200ms\"\nsegments = 5\n\
+                  buffer = \"400ms\"\nrule = \"throughput\"\nclients = 4\n\
+                  [server.videos]\nuse = \"origin\"\nnode = \"video-server\"\n\
+                  [[group]]\nname = \"page\"\nserver = \"origin\"\nworkload = \"small\"\nclients = 3\n\
+                  start = { evenly = \"500ms\" }\n\
+                  [[group]]\nname = \"video\"\nserver = \"videos\"\nworkload = \"video\"\nBACKGROUND\n";
+    let file = study(folder.path(), head, &groups.replace("BACKGROUND", ""));
+    let error = h123(["plan", file.to_str().unwrap()]).expect(2).stderr;
+    assert!(error.contains("or make the group `background`"), "{error}");
+    let (summary, out) = run(folder.path(), head, &groups.replace("BACKGROUND", "background = true"));
+    for variant in ["h2", "h3"] {
+        let (page, video) = (cell(&summary, &[variant, "page"]), cell(&summary, &[variant, "video"]));
+        assert_eq!((median(page, "requests"), median(video, "requests")), (9.0, 20.0), "{summary:#}");
+        assert!(median(page, "page_load_time") > 0.0 && median(video, "startup_time") > 0.0, "{summary:#}");
+        for (cell, name) in [(page, "body_content"), (page, "version"), (video, "all_requested")] {
+            assert_eq!(check(cell, name)["result"], "pass", "{cell:#}");
+        }
+    }
+    for record in records(&out) {
+        assert_eq!(record.servers.len(), 2, "one for each group");
+        let span = |group: u16| {
+            let of_group = record.samples.iter().filter(move |sample| sample.group == group);
+            let begin = of_group.clone().map(|sample| sample.intended_ns).min().unwrap();
+            (begin, of_group.filter_map(|sample| sample.done_ns).max().unwrap())
+        };
+        let (page, video) = (span(0), span(1));
+        assert!(page.0 < video.1 && video.0 < page.1, "{page:?} {video:?}");
+    }
+}
+
 #[test]
 fn a_group_is_spread_over_the_processes_of_its_cpus() {
     let _machine = machine();
@@ -299,7 +336,20 @@ fn many_connections_need_no_raised_soft_limit_and_are_refused_above_the_hard_one
     let out = folder.path().join("hard");
     let refused = limited("ulimit -n 450", &out).expect(2);
     let expected =
-        "the clients have 400 connections to the origin, and a process of this machine may have 386";
+        "the clients have 400 connections to `origin`, which holds 386 here (a process may have 386";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert!(!out.exists(), "nothing was started");
+
+    // A server may hold fewer or more than a process has descriptors.
+    for (server, clients, expected) in [
+        ("lighttpd", 3000, "the clients have 12000 connections to `lighttpd`, which holds 8192 here"),
+        ("nginx", 5000, "the clients have 20000 connections to `nginx`, which holds 16384 here"),
+        ("apache", 5000, "the clients have 20000 connections to `apache`, which holds 19936 here"),
+    ] {
+        let text = text.replace("origin", server).replace("clients = 100", &format!("clients = {clients}"));
+        std::fs::write(&file, text).unwrap();
+        let refused = limited("ulimit -n 20000", &out).expect(2);
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+        assert!(!out.exists(), "nothing was started");
+    }
 }

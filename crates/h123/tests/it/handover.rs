@@ -187,3 +187,78 @@ fn a_client_reconnects_over_tcp_as_the_study_says() {
     assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
     assert!(quic["metrics"].get("reconnects").is_none(), "QUIC migrates: {quic:#}");
 }
+
+const VIDEO: &str = r#"
+question = "Does a video survive a handover?"
+metric = "played_share"
+baseline = { arm = "at once" }
+margin = "3%"
+runs = 1
+seed = 1
+
+[matrix]
+arm = ["at once", "after silence"]
+server = ["origin"]
+network = ["leaving"]
+workload = ["loading", "waiting"]
+
+[arm."at once"]
+variant = "h2"
+hold = { reconnect = "at-once" }
+differs = ["hold"]
+
+[arm."after silence"]
+variant = "h1s"
+hold = { reconnect = "2s" }
+
+# Always a request in flight: a segment of 1 s takes 0.6 s.
+[workload.loading]
+kind = "player"
+ladder = ["2.5Mbit/s"]
+segment = "1s"
+segments = 6
+buffer = "10s"
+rule = "fixed"
+representation = "2.5Mbit/s"
+
+# A request in flight for a tenth of the time.
+[workload.waiting]
+kind = "player"
+ladder = ["0.4Mbit/s"]
+segment = "1s"
+segments = 4
+buffer = "1s"
+rule = "fixed"
+representation = "0.4Mbit/s"
+"#;
+
+#[test]
+fn a_video_goes_on_over_another_connection() {
+    let _machine = machine();
+    let folder = folder_with_network();
+    for (name, text) in [("networks/leaving.toml", NETWORK), ("video.toml", VIDEO)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut command = std::process::Command::new(H123);
+    command.args(["run", "video.toml", "--out", "out"]).current_dir(folder.path());
+    Ended::of(command.output().unwrap()).expect_measured();
+    let summary = summary(&folder.path().join("out"));
+    for (workload, segments) in [("loading", 6.0), ("waiting", 4.0)] {
+        let [at_once, silence] = ["at once", "after silence"].map(|arm| cell(&summary, &[arm, workload]));
+        for tcp in [at_once, silence] {
+            for name in ["failed_requests", "all_requested", "body_length"] {
+                assert_eq!(crate::tool::check(tcp, name)["result"], "pass", "{tcp:#}");
+            }
+            assert_eq!(crate::tool::median(tcp, "requests_succeeded"), segments, "{tcp:#}");
+            assert_eq!(crate::tool::median(tcp, "reconnects"), 1.0, "{tcp:#}");
+            assert_eq!(crate::tool::median(tcp, "connections"), 2.0, "{tcp:#}");
+        }
+        assert_eq!(crate::tool::median(silence, "requests_resent"), 1.0, "{silence:#}");
+        // A client that waits for 2 s has nothing left to play.
+        let played = |cell| crate::tool::median(cell, "played_share");
+        assert!(played(silence) < played(at_once) - 0.05, "{} {}", played(silence), played(at_once));
+    }
+    let [loading, waiting] = ["loading", "waiting"].map(|workload| cell(&summary, &["at once", workload]));
+    assert_eq!(crate::tool::median(loading, "requests_resent"), 1.0, "{loading:#}");
+    assert_eq!(crate::tool::median(waiting, "requests_resent"), 0.0, "it had nothing in flight: {waiting:#}");
+}

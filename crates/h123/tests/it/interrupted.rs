@@ -10,26 +10,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::tool::{Ended, H123, folder, h123, machine, processes_with, repository, summary};
 
 fn start(out: &Path) -> Child {
-    Command::new(H123)
-        .args([
-            "run",
-            "quick",
-            "--runs",
-            "2",
-            "--variant",
-            "h1s",
-            "--variant",
-            "h3",
-            "--network",
-            "lan",
-            "--out",
-        ])
-        .arg(out)
-        .current_dir(repository())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let quick = ["quick", "--runs", "2", "--variant", "h1s", "--variant", "h3", "--network", "lan"];
+    start_study(&quick, out)
+}
+
+/// Starts `h123 run` with these arguments.
+fn start_study(study: &[&str], out: &Path) -> Child {
+    let mut command = Command::new(H123);
+    command.arg("run").args(study).arg("--out").arg(out).current_dir(repository());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until this many runs are stored; returns the network namespaces that the tool made meanwhile.
@@ -146,6 +135,78 @@ fn a_killed_tool_leaves_nothing_and_its_runs_count() {
     let resumed = h123(["run", "--resume", out.to_str().unwrap()]);
     resumed.expect_measured();
     assert_eq!(summary(&out)["runs_stored"], 8);
+}
+
+/// Two arms, two swept numbers, two groups in each run.
+const SWEPT: &str = r#"
+question = "Is a swept study continued where it stopped?"
+metric = "page_load_time"
+baseline = { arm = "old" }
+margin = "3%"
+runs = 2
+topology = "sites"
+
+[matrix]
+arm = ["old", "new"]
+server = ["origin"]
+network = ["own"]
+clients = [1, 3]
+"hold.initial_window_packets" = [10, 20]
+workload = ["small"]
+
+[arm.old]
+variant = "h1s"
+
+[arm.new]
+variant = "h2"
+
+[workload.small]
+kind = "page"
+page = "small"
+
+[[group]]
+name = "frankfurt"
+node = "frankfurt"
+
+[[group]]
+name = "amsterdam"
+node = "amsterdam"
+"#;
+
+#[test]
+fn a_swept_study_of_groups_is_continued_where_it_stopped() {
+    let _machine = machine();
+    let folder = folder();
+    let (file, out) = (folder.path().join("swept.toml"), folder.path().join("out"));
+    std::fs::write(&file, SWEPT).unwrap();
+    let child = start_study(&[file.to_str().unwrap()], &out);
+    let made = wait_for_runs(&child, &out, 3);
+    signal(&child, Signal::INT);
+    Ended::of(child.wait_with_output().unwrap()).expect(130);
+    expect_nothing_left(&out, &made);
+    let stored = |run: u32| std::fs::read(out.join(format!("samples/run-{run:06}/requests.parquet"))).ok();
+    let before: Vec<(u32, Vec<u8>)> = (0..16).filter_map(|run| Some((run, stored(run)?))).collect();
+    assert!((3..16).contains(&before.len()), "{} of 16 runs", before.len());
+    // The plan is the result's: the study's file is not read again.
+    std::fs::remove_file(&file).unwrap();
+    h123(["run", "--resume", out.to_str().unwrap()]).expect_measured();
+    let summary = summary(&out);
+    assert_eq!((&summary["runs_planned"], &summary["runs_stored"]), (&16.into(), &16.into()));
+    let cells = summary["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 16, "two groups of each of eight points");
+    for arm in ["old", "new"] {
+        for (clients, window) in [("1", "10"), ("1", "20"), ("3", "10"), ("3", "20")] {
+            for group in ["frankfurt", "amsterdam"] {
+                let cell = crate::tool::cell(&summary, &[arm, clients, window, group]);
+                assert_eq!(cell["runs_ok"], 2, "{cell:#}");
+                let loads = 2 * clients.parse::<u64>().unwrap();
+                assert_eq!(cell["metrics"]["page_load_time"]["samples"], loads, "{cell:#}");
+            }
+        }
+    }
+    let again = h123(["run", "--resume", out.to_str().unwrap(), "--runs", "3"]);
+    again.expect_measured();
+    assert_eq!(crate::tool::summary(&out)["runs_stored"], 24);
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod other_tools;
 mod outside;
 mod permissions;
 mod player;
+mod published;
 mod push;
 mod quick;
 mod real_server;

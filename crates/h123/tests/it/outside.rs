@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use crate::permissions::as_user;
 use crate::real_server::RealServer;
-use crate::tool::{Ended, H123, cell, folder, machine, median, summary};
+use crate::tool::{Ended, H123, cell, check, folder, machine, median, summary};
 
 const HTML: &str =
     "<!doctype html><link rel=stylesheet href=/a.css><img src='/b.png?x=1'><img src=/missing.png>";
-/// At 10 Mbit/s this takes 400 ms.
 const IMAGE_BYTES: usize = 500_000;
+/// The time of the image's bytes at 10 Mbit/s.
+const IMAGE_S: f64 = 0.4;
+const RTT_S: f64 = 0.05;
 
 /// nginx with a small site, over HTTP/1.1 and HTTP/2.
 fn site() -> RealServer {
@@ -56,11 +58,15 @@ fn check_measured(summary: &Value) {
     for variant in ["h1s", "h2"] {
         let cell = cell(summary, &[variant]);
         assert_eq!(cell["runs_ok"], 2, "{cell:#}");
-        // Two round trips for the handshakes and three for the levels of the page; and the image's bytes.
-        let seconds = median(cell, "page_load_time");
-        assert!(seconds > 0.25 + 0.4, "{variant}: {seconds} s is faster than the emulated link");
-        // TCP and TLS, a round trip each.
-        assert!(median(cell, "handshake_time") >= 0.1, "{cell:#}");
+        // TCP and TLS take a round trip each, the document one, and the image one and its bytes' time.
+        let load_s = median(cell, "page_load_time") / 1e9;
+        assert!((4.0 * RTT_S + IMAGE_S..4.0).contains(&load_s), "{variant}: {load_s} s");
+        let handshake_s = median(cell, "handshake_time") / 1e9;
+        assert!((2.0 * RTT_S..1.0).contains(&handshake_s), "{variant}: {handshake_s} s");
+        for (name, measured) in [("calibration", "50"), ("network_rate", "10 Mbit/s down")] {
+            let found = check(cell, name)["measured"].as_str().unwrap();
+            assert!(found.starts_with(measured), "{name}: {found}");
+        }
         let caveats = cell["validity"].as_array().unwrap();
         let found = |check: &str| caveats.iter().find(|found| found["check"] == check);
         assert!(
@@ -142,10 +148,17 @@ fn a_site_that_cannot_be_measured_is_one_error() {
         )
     };
     let good = format!("https://127.0.0.1:{port}/");
+    // The certificate is for 127.0.0.1 only.
+    let wrong_host = format!("https://localhost:{port}/");
+    let ca = &format!("cacert = '{}'\n", site.file("ca.pem"));
     for (text, part) in [
         (study("https://127.0.0.1:1/", ""), "Connection refused"),
         (study("https://nothing.invalid/", ""), "looking up `nothing.invalid`"),
-        (study(&good, ""), "trust its authority with `cacert` in `[server.mine]`"),
+        (study(&good, ""), "trust the CA that signed the certificate with `cacert` in `[server.mine]`"),
+        (
+            study(&wrong_host, ca),
+            "use a host name of the certificate, or accept any certificate with `insecure`",
+        ),
         (study(&good, "cacert = 'missing.pem'\n"), "`cacert` missing.pem"),
         (study(&good, "insecure = true\nmost_requests = 2\n"), "raise `most_requests`"),
     ] {
@@ -154,10 +167,36 @@ fn a_site_that_cannot_be_measured_is_one_error() {
         assert!(ended.stderr.contains(part), "{}\nshould contain {part}", ended.stderr);
         assert!(!folder.path().join("out").exists(), "nothing is started");
     }
-    for url in [&format!("https://127.0.0.1:{port}/a.css"), &format!("https://127.0.0.1:{port}/missing/x")] {
-        let ended = in_folder(&["run", "quick", "--url", url, "--insecure"], folder.path()).expect(2);
+    let plain = cleartext();
+    for (url, options, part) in [
+        (format!("{good}a.css"), &["--insecure"][..], "cannot be modelled"),
+        (format!("{good}missing/x"), &["--insecure"], "status 404, expected 200"),
+        (good, &[], "with --cacert FILE, or accept any certificate with --insecure"),
+        (wrong_host, &["--cacert", &site.file("ca.pem")], "use a host name of the certificate, or accept"),
+        (format!("https://{plain}/"), &[], "use an http:// URL"),
+        ("http://127.0.0.1:1/".to_owned(), &[], "Connection refused"),
+        ("ftp://127.0.0.1/".to_owned(), &[], "the scheme is neither http nor https"),
+    ] {
+        let call = [&["run", "quick", "--url", &url, "--out", "out"], options].concat();
+        let ended = in_folder(&call, folder.path()).expect(2);
+        assert!(ended.stderr.contains(part), "{}\nshould contain {part}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(!folder.path().join("out").exists(), "nothing is started");
     }
+}
+
+/// The address of a server that answers everything in cleartext, until the tests end.
+fn cleartext() -> std::net::SocketAddr {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    address
 }
 
 #[test]

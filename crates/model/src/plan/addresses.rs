@@ -1,10 +1,10 @@
 //! What many connections need: local addresses in client nodes, because one address has too few ports for
 //! tens of thousands, and descriptors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::{Cell, ClientGroup, NamedWorkload, Plan};
+use super::{Cell, ClientGroup, NamedWorkload, Plan, ServerChain};
 use crate::clients::{OWN_DESCRIPTORS, addresses_needed};
 use crate::external::OWN_CLIENT;
 use crate::pins::Pins;
@@ -12,8 +12,6 @@ use crate::topology::Topology;
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::Workload;
 
-/// The server that has all its connections in one process.
-const ORIGIN: &str = "origin";
 /// What a loop without a number of requests is taken to need, if each request has a new connection.
 const MANY_CONNECTIONS: u64 = 200_000;
 
@@ -47,17 +45,21 @@ impl Plan {
         topology.further_addresses(&cell.group.node)
     }
 
-    /// Checks that no process needs more descriptors than the machine allows, `most` (RLIMIT_NOFILE).
+    /// Checks that no process needs more descriptors than the machine allows, `most` (RLIMIT_NOFILE), and no
+    /// server has more TCP connections than it holds, `holds(chain, descriptors)`.
     ///
-    /// A client is never split over processes, and the built-in origin is one process. Other servers have
-    /// several, whose number h123 does not know.
+    /// A client is never split over processes.
     ///
     /// # Errors
     /// The numbers of the first run that needs more.
-    pub fn check_descriptors(&self, most: u64) -> Result<(), String> {
+    pub fn check_connections(
+        &self,
+        most: u64,
+        holds: impl Fn(&ServerChain, u64) -> Result<u64, String>,
+    ) -> Result<(), String> {
         let room = most.saturating_sub(OWN_DESCRIPTORS.into());
         for run in self.run_cells() {
-            let mut of_origins: BTreeMap<&str, u64> = BTreeMap::new();
+            let mut of_chains: Vec<(&ServerChain, u64)> = Vec::new();
             for cell in self.cells_of_run(run.cell).iter().filter(|cell| cell.unsupported.is_none()) {
                 let ClientGroup { clients, variant, client, .. } = &cell.group;
                 let workload = &self.workload_of(&cell.group).workload;
@@ -70,16 +72,25 @@ impl Plan {
                     ));
                 }
                 // QUIC connections share a socket of the server.
-                if cell.chain.server == ORIGIN && cell.chain.remote.is_none() && !variant.is_quic() {
-                    *of_origins.entry(&cell.chain.node).or_default() += each * u64::from(*clients);
+                if cell.chain.remote.is_some() || variant.is_quic() {
+                    continue;
+                }
+                let all = each * u64::from(*clients);
+                match of_chains.iter_mut().find(|(chain, _)| **chain == cell.chain) {
+                    Some((_, known)) => *known += all,
+                    None => of_chains.push((&cell.chain, all)),
                 }
             }
-            if let Some(all) = of_origins.into_values().find(|all| *all > room) {
-                return Err(format!(
-                    "{}: the clients have {all} connections to the origin, and a process of this machine may have \
-                     {room} (`ulimit -Hn` is {most}); write fewer `connections` or `clients`, or raise the limit",
-                    run.label()
-                ));
+            for (chain, all) in of_chains {
+                let held = holds(chain, room)?;
+                if all > held {
+                    let server = &chain.server;
+                    return Err(format!(
+                        "{}: the clients have {all} connections to `{server}`, which holds {held} here (a process may have \
+                         {room}: `ulimit -Hn` is {most}); write fewer `connections` or `clients`, or raise the limit",
+                        run.label()
+                    ));
+                }
             }
         }
         Ok(())
@@ -150,18 +161,27 @@ mod tests {
     }
 
     #[test]
-    fn more_connections_than_a_process_has_descriptors_are_refused() {
-        let check = |keys: &str, most| with(keys).unwrap().check_descriptors(most);
+    fn more_connections_than_a_server_or_a_process_holds_are_refused() {
+        let check = |keys: &str, most| with(keys).unwrap().check_connections(most, |_, room| Ok(room));
         assert_eq!(check("requests = 100\nconnections = 100\nclients = 199", 20_000), Ok(()));
         let fault = check("requests = 100\nconnections = 100\nclients = 200", 20_000).unwrap_err();
         assert!(
-            fault.contains(": the clients have 20000 connections to the origin, and a process of this machine may have 19936"),
+            fault.contains(": the clients have 20000 connections to `origin`, which holds 19936 here (a process may have 19936"),
             "{fault}"
         );
         let fault = check("requests = 30000\nconnections = 30000", 20_000).unwrap_err();
         assert!(fault.contains(": a client has 30000 connections, and a process"), "{fault}");
         assert!(check("requests = 30000\nconnections = 300\nclients = 99", 1024).is_err());
         assert_eq!(check("requests = 30000\nconnections = 30000", 1 << 20), Ok(()));
+        let plan = with("requests = 100\nconnections = 100\nclients = 3").unwrap();
+        assert_eq!(plan.check_connections(20_000, |_, _| Ok(300)), Ok(()));
+        let fault = plan.check_connections(20_000, |_, room| Ok(room.min(299))).unwrap_err();
+        assert!(fault.contains("300 connections to `origin`, which holds 299 here"), "{fault}");
+        let groups = "requests = 100\nconnections = 100\n[[group]]\nname = 'a'\n[[group]]\nname = 'b'\n";
+        let plan = with(groups).unwrap();
+        assert_eq!(plan.check_connections(20_000, |_, _| Ok(200)), Ok(()));
+        let fault = plan.check_connections(20_000, |_, _| Ok(199)).unwrap_err();
+        assert!(fault.contains("200 connections to `origin`"), "groups share a server: {fault}");
     }
 
     #[test]

@@ -102,6 +102,9 @@ pub(crate) fn insert<'f>(
     }
 }
 
+/// The tables of a network with the keys of one direction.
+pub(crate) const DIRECTIONS: [&str; 2] = ["up", "down"];
+
 /// Sets a key of a network. A key of the network itself is then that of both directions during the whole
 /// run: it is removed from the directions and from the timeline, and so is what excludes it.
 pub(crate) fn set_network<'f>(
@@ -117,7 +120,7 @@ pub(crate) fn set_network<'f>(
         };
         let remove = |table: &mut DeTable<'f>| {
             retain(table, |name| name == key || !is_replaced(name));
-            for direction in ["up", "down"] {
+            for direction in DIRECTIONS {
                 if let Some(direction) = table_mut(table, direction) {
                     retain(direction, |name| !is_replaced(name));
                 }

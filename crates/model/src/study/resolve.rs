@@ -156,9 +156,10 @@ fn check_pins(study: &Study, matrix: &Matrix) -> Result<(), InputError> {
 fn check_metric(study: &Study, matrix: &Matrix, library: &impl Library) -> Result<(), InputError> {
     let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
     let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
+    let remedy = if study.groups.len() > 1 { ", or make the group `background`" } else { "" };
     for ClientsOf { named, .. } in measured() {
         metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
-            study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
+            study.metric.error(format!("`metric`: workload `{}`: {problem}{remedy}", named.name))
         })?;
     }
     metric::check_requirement(study, library)?;

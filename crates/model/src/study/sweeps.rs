@@ -15,7 +15,7 @@ use crate::error::{InputError, Place, Source};
 use crate::level::{CLIENTS, is_sweep};
 use crate::named::{Named, unknown};
 use crate::quantity::{Quantity, QuantityKind};
-use crate::reader::document;
+use crate::reader::document::{self, DIRECTIONS};
 use crate::reader::{Key, Placed};
 use crate::workload::WorkloadKind;
 
@@ -51,6 +51,26 @@ enum Target {
     Study(Vec<String>),
     /// A key of every network of the matrix.
     Networks(Vec<String>),
+}
+
+impl Target {
+    /// The targets that set the same key, this one first: a key of a network sets that of both directions.
+    fn same_key(&self) -> Vec<Target> {
+        let mut all = vec![self.clone()];
+        if let Target::Networks(path) = self {
+            match path.split_first() {
+                Some((direction, key)) if DIRECTIONS.contains(&direction.as_str()) => {
+                    all.push(Target::Networks(key.to_vec()));
+                }
+                _ => {
+                    all.extend(DIRECTIONS.map(|direction| {
+                        Target::Networks([vec![direction.to_owned()], path.clone()].concat())
+                    }))
+                }
+            }
+        }
+        all
+    }
 }
 
 /// The names that paths may contain.
@@ -98,7 +118,8 @@ pub(super) fn read(
         let name = key.get_ref().to_string();
         let targets = targets(&name, names).map_err(|problem| source.error(key.span(), problem))?;
         for target in &targets {
-            if let Some(other) = known.insert(target.clone(), name.clone()) {
+            let other = target.same_key().into_iter().find_map(|same| known.get(&same));
+            if let Some(other) = other.filter(|other| **other != name) {
                 let key = match target {
                     Target::Study(path) => path.join("."),
                     Target::Networks(path) => format!("network.{}", path.join(".")),
@@ -107,6 +128,7 @@ pub(super) fn read(
                     format!("`{key}` is swept twice, by `{other}` and by `{name}`; remove one of them");
                 return Err(source.error(key_span(matrix, &name), problem));
             }
+            known.insert(target.clone(), name.clone());
         }
         let (span, place) = (key.span(), source.place(key.span().start));
         let levels_place = source.place(value.span().start);

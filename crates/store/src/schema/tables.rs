@@ -356,6 +356,8 @@ impl Table for ServerReport {
             sends_pacing [sends.pacing] "QUIC: whether packets are paced, `yes` or `no`";
             sends_gso [sends.gso] "QUIC: whether packets leave in batches (UDP segmentation offload), `yes` or `no`";
             sends_tls_records [sends.tls_records] "TLS: size of records in bytes, or `dynamic`";
+            concurrency [concurrency]
+                "connections that its workers serve at the same time; null where the server's description does not say";
         }
     }
 }

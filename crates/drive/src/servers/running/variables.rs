@@ -60,7 +60,7 @@ impl Adapter {
     }
 
     /// The value of every tunable: the study's, the default, or none where the template decides.
-    fn settings(&self, set: &Settings) -> Value {
+    pub(in crate::servers) fn settings(&self, set: &Settings) -> Value {
         let entries = self.tunables.iter().map(|tunable| {
             let setting = set.get(&tunable.name).or(tunable.default.as_ref());
             (tunable.name.clone(), setting.map_or_else(|| Value::from(()), setting_value))

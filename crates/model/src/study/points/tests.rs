@@ -409,6 +409,14 @@ const FAULTY_SWEEPS: &[(&str, &str)] = &[
         "\"workload.streams\" = [1]\n\"workload.load.streams\" = [2]",
         "12:1: `workload.load.streams` is swept twice",
     ),
+    (
+        "\"network.down.loss\" = [\"1%\"]\n\"network.loss\" = [\"2%\"]",
+        "12:1: `network.loss` is swept twice, by `network.down.loss` and by `network.loss`; remove one of them",
+    ),
+    (
+        "\"network.rate\" = [\"1Mbit/s\"]\n\"network.up.rate\" = [\"2Mbit/s\"]",
+        "12:1: `network.up.rate` is swept twice, by `network.rate` and by `network.up.rate`; remove one of them",
+    ),
 ];
 
 #[test]
