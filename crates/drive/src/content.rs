@@ -49,8 +49,8 @@ pub fn write_segments(folder: &Path, segments: &BTreeMap<String, u64>) -> Result
     Ok(())
 }
 
-/// Writes media below `folder`, by its paths, with the same bytes as the built-in origin. Modelled segments of
-/// the same length are one file with several names.
+/// Writes media below `folder`, by its paths, with the same bytes as the built-in origin. Modelled segments
+/// of the same length are one file with several names.
 ///
 /// # Errors
 /// A file cannot be written.

@@ -1,4 +1,5 @@
-//! Real media: ffmpeg encodes a test card or a file to a ladder, cuts segments, and h123 writes the manifests.
+//! Real media: ffmpeg encodes a test card or a file to a ladder, cuts segments, and h123 writes the
+//! manifests.
 //!
 //! Made media is kept in a cache under a hash of its input and settings, and linked from there.
 

@@ -239,8 +239,8 @@ pub(crate) fn output_within(command: &[String], limit: Duration) -> anyhow::Resu
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// Ends a process that has a group, with its children: they would live on, and they hold pipes open. The PID is
-/// its own until `wait`.
+/// Ends a process that has a group, with its children: they would live on, and they hold pipes open. The PID
+/// is its own until `wait`.
 pub(crate) fn kill_group(child: &Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, Signal::KILL);

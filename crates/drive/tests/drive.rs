@@ -224,7 +224,7 @@ fn head(target: &Target, path: &str) -> Vec<String> {
     let (variant, authority) = (target.variant, &target.authority);
     let url = format!("{}://{authority}{path}", variant.scheme());
     let resolve = format!("{authority}:{}", target.address.ip());
-    let version = if variant == Variant::H2c { "--http2-prior-knowledge" } else { "--http2" };
+    let version = if variant == Variant::H2c { "--http2-prior-knowledge" } else { "--http1.1" };
     let options =
         ["-sk", "--max-time", "10", "-D", "-", "-o", "/dev/null", version, "--resolve", &resolve, &url];
     let curl = std::process::Command::new("curl").args(options).output().unwrap();

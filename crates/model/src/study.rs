@@ -172,8 +172,8 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn media_file(&self, name: &str) -> Result<DataFile, String>;
-    /// Media whose files are in a folder, with the presentation of a manifest in it: by default that of DASH, else
-    /// of HLS, else of HDS.
+    /// Media whose files are in a folder, with the presentation of a manifest in it: by default that of
+    /// DASH, else of HLS, else of HDS.
     ///
     /// # Errors
     /// Why the folder or the manifest cannot be read, in one sentence.

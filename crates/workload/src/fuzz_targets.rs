@@ -4,7 +4,11 @@
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::flv::{FlvScan, TAG_HEAD_BYTES};
+use crate::formats::hds::bootstrap::Bootstrap;
+use crate::formats::hds::f4f::{self, ArchiveIndex};
+use crate::formats::isobmff::{FragmentedMp4, scan};
 use crate::formats::line_pattern::LinePattern;
+use crate::formats::manifest::Resolver;
 use crate::formats::response::Head;
 use crate::links;
 use crate::page_model::{self, Modelled};
@@ -30,6 +34,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("markup", markup),
     ("response", response),
     ("flv", flv),
+    ("bootstrap", bootstrap),
+    ("archive", archive),
+    ("isobmff", isobmff),
+    ("manifest", manifest),
 ];
 
 /// A list of URLs.
@@ -190,6 +198,92 @@ pub fn response(data: &[u8]) {
     }
 }
 
+/// A bootstrap of HDS.
+pub fn bootstrap(data: &[u8]) {
+    match Bootstrap::parse(data) {
+        Ok(own) => {
+            let mut bytes = Vec::new();
+            own.write(&mut bytes);
+            assert_eq!(Bootstrap::parse(&bytes).as_ref(), Ok(&own), "what is written is read");
+            match own.fragments() {
+                Ok(fragments) => {
+                    assert!(fragments.is_sorted_by(|one, next| one.number < next.number));
+                    if let Some(last) = fragments.last() {
+                        assert_eq!(own.find(last.number), Ok(Some(*last)));
+                        assert_eq!(own.segment_of(last.number), Some(last.segment));
+                    }
+                }
+                Err(error) => assert_one_line(&error.to_string()),
+            }
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// An archive of HDS fragments, and its index.
+pub fn archive(data: &[u8]) {
+    match scan(data).and_then(|top| f4f::fragments(&top)) {
+        Ok(fragments) => {
+            assert!(fragments.is_sorted_by(|one, next| one.range.last < next.range.first));
+            for own in fragments {
+                assert!(own.range.last < data.len() as u64, "{own:?}");
+            }
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+    match ArchiveIndex::parse(data) {
+        Ok(index) => {
+            let mut bytes = Vec::new();
+            index.write(&mut bytes);
+            assert_eq!(ArchiveIndex::parse(&bytes), Ok(index), "what is written is read");
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// A fragmented MP4.
+pub fn isobmff(data: &[u8]) {
+    match scan(data).and_then(|top| FragmentedMp4::of_boxes(&top)) {
+        Ok(found) => {
+            assert!(!found.fragments.is_empty());
+            assert!(found.fragments.iter().all(|own| own.range.first <= own.range.last));
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// A manifest and, after zero bytes, what it refers to; the last part answers all further needs.
+pub fn manifest(data: &[u8]) {
+    const NOW_UNIX_NS: u64 = 1_800_000_000_000_000_000;
+    let Ok(base) = Url::parse("https://a.test/b/c") else { return };
+    // Boxes contain zero bytes, so a manifest in this format is alone.
+    let is_text = data.first().is_some_and(|first| *first != 0);
+    let mut parts = data.split(|byte| is_text && *byte == 0);
+    let mut part = parts.next().unwrap_or_default();
+    let mut resolver = match Resolver::new(part, &base, NOW_UNIX_NS) {
+        Ok(resolver) => resolver,
+        Err(error) => return assert_one_line(&error.to_string()),
+    };
+    while let Some(need) = resolver.needs().first() {
+        part = parts.next().unwrap_or(part);
+        if let Err(error) = resolver.handle_resource(need, &need.url, part) {
+            return assert_one_line(&error.to_string());
+        }
+    }
+    match resolver.finish() {
+        Ok(found) => {
+            assert_eq!(found.starts.len(), found.presentation.tracks.len());
+            for track in found.presentation.tracks.iter().chain(&found.alternatives) {
+                assert!(!track.representations.is_empty());
+                for own in &track.representations {
+                    assert_eq!(own.segments.len(), track.durations_ns.len());
+                }
+            }
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
 fn assert_readable(title: &str, resources: &[Modelled]) {
     let text = page_model::page_file(title, resources, &[title.to_owned()]);
     // The only fault that written pages may have is too many hosts.
@@ -243,9 +337,71 @@ mod tests {
         b"{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
           \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        b"<MPD type='dynamic' availabilityStartTime='2026-01-01T00:00:00Z' timeShiftBufferDepth='PT9S'><Period><AdaptationSet \
+          mimeType='video/mp4'><SegmentTemplate duration='2' media='$Number%03d$'/><Representation id='a' bandwidth='9'/>\
+          </AdaptationSet></Period></MPD>",
+        b"<MPD mediaPresentationDuration='PT9S'><Period><BaseURL>a/</BaseURL><AdaptationSet contentType='audio'><SegmentTemplate \
+          timescale='3' media='$Time$'><SegmentTimeline><S t='0' d='3' r='2'/><S d='5' r='-1'/></SegmentTimeline>\
+          </SegmentTemplate><Representation/></AdaptationSet><AdaptationSet><SegmentList duration='2'><SegmentURL media='b'/>\
+          </SegmentList><Representation mimeType='video/a'/></AdaptationSet></Period></MPD>",
+        b"#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"b\",URI=\"c\"\n#EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO=\"a\"\nd\n\0#EXTM3U\n\
+          #EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-MAP:URI=\"i\",BYTERANGE=\"9@0\"\n#EXTINF:3.5,\n\
+          #EXT-X-BYTERANGE:7@9\ne\n#EXTINF:4,\n#EXT-X-GAP\nf\n#EXT-X-ENDLIST\n",
+        b"<manifest><bootstrapInfo id='a'>AAAA</bootstrapInfo><media url='b' bootstrapInfoId='a'/><media href='c'/></manifest>",
         b"<base href=//b.test><link rel=stylesheet href='../a.css'><style>@import url(b.css);</style><img src=?d style=url(e)>",
         b"\x09\0\0\x05\0\0\0\0\0\0\0\x17\0\x08\0\0\x04\0\0\0\0\0\0\0\xaf\0\x09\0\x01\0\0\0\x28\0\0\0\0\x17\x01",
     ];
+    /// Boxes as seeds: an archive with an index, and a fragmented MP4.
+    fn boxes() -> Vec<Vec<u8>> {
+        use crate::formats::hds::bootstrap::{
+            FragmentSpan, FragmentTable, SegmentRun, SegmentTable, runs_of,
+        };
+        use crate::formats::hds::f4f::{ArchiveLayout, NewFragment};
+        use crate::formats::isobmff::{
+            SegmentIndex, SegmentReference, write_box, write_full_box, write_sidx,
+        };
+        let spans = [(1, 0), (4, 8)].map(|(number, start)| FragmentSpan { number, start, duration: 4 });
+        let runs = vec![SegmentRun { first_segment: 1, fragments_per_segment: 2 }];
+        let own = Bootstrap {
+            timescale: 1,
+            current_time: 12,
+            segment_tables: vec![SegmentTable { runs, ..SegmentTable::default() }],
+            fragment_tables: vec![FragmentTable {
+                timescale: 1,
+                runs: runs_of(&spans, true),
+                ..FragmentTable::default()
+            }],
+            ..Bootstrap::default()
+        };
+        let mut bootstrap = Vec::new();
+        own.write(&mut bootstrap);
+        let new = spans.map(|own| NewFragment {
+            number: own.number,
+            start: own.start,
+            duration: own.duration,
+            media_bytes: 3,
+        });
+        let layout = ArchiveLayout::new(&own, &new);
+        let archive = layout.heads.iter().flat_map(|head| [head.as_slice(), b"abc"].concat()).collect();
+        let (mut index, mut mp4) = (Vec::new(), Vec::new());
+        ArchiveIndex { timescale: 1, entries: layout.entries(1, &new).collect() }.write(&mut index);
+        write_box(&mut mp4, b"moov", |body| {
+            write_box(body, b"trak", |body| {
+                write_full_box(body, b"tkhd", 0, 0, |body| body.extend([0; 12]));
+                write_box(body, b"mdia", |body| {
+                    write_full_box(body, b"mdhd", 0, 0, |body| body.extend([1; 12]));
+                });
+            });
+        });
+        let by_moof = [mp4.clone(), layout.heads[1].clone(), b"abc".to_vec()].concat();
+        let reference = SegmentReference { bytes: 9, duration: 1, is_index: false };
+        write_sidx(
+            &mut mp4,
+            &SegmentIndex { timescale: 1, references: vec![reference], ..Default::default() },
+        );
+        vec![bootstrap, archive, index, mp4, by_moof]
+    }
+
     const PIECES: &[&[u8]] = &[
         b"{random:",
         b"}",
@@ -265,15 +421,17 @@ mod tests {
     #[test]
     fn no_parser_panics_on_a_small_corpus() {
         let mut random = SplitMix64::new(1);
+        let boxes = boxes();
+        let seeds: Vec<&[u8]> = SEEDS.iter().copied().chain(boxes.iter().map(Vec::as_slice)).collect();
         let mut below = |limit: usize| usize::try_from(random.next_below(limit.max(1) as u64)).unwrap();
         for round in 0..MUTATIONS {
-            let mut bytes = SEEDS[below(SEEDS.len())].to_vec();
+            let mut bytes = seeds[below(seeds.len())].to_vec();
             for _ in 0..below(6) {
                 let at = below(bytes.len());
                 match below(4) {
                     0 if !bytes.is_empty() => bytes[at] = u8::try_from(below(256)).unwrap(),
                     1 => bytes.truncate(at),
-                    2 => bytes.extend_from_slice(&SEEDS[below(SEEDS.len())].repeat(below(20))),
+                    2 => bytes.extend_from_slice(&seeds[below(seeds.len())].repeat(below(20))),
                     _ => drop(bytes.splice(at..at, PIECES[below(PIECES.len())].iter().copied())),
                 }
             }

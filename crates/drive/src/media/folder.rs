@@ -23,7 +23,8 @@ const MOST_SEGMENT_BYTES: u64 = 64_000_000;
 /// Reads the media in a folder.
 ///
 /// # Errors
-/// The folder or the manifest cannot be read, the manifest is live, or it lists a segment that does not exist.
+/// The folder or the manifest cannot be read, the manifest is live, or it lists a segment that does not
+/// exist.
 pub fn read_folder(name: &str, folder: &Path, manifest: Option<&str>) -> Result<Media> {
     let base = format!("/media/{name}/");
     let url_path = |file: &Path| {

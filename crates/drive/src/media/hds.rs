@@ -1,4 +1,5 @@
-//! HDS: archives of fragments with their indexes, a bootstrap and a manifest, and the same fragments as files.
+//! HDS: archives of fragments with their indexes, a bootstrap and a manifest, and the same fragments as
+//! files.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};

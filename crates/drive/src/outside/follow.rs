@@ -26,8 +26,8 @@ impl Follower {
     /// Fetches a URL, or a range of it; the URL that answered, and its response.
     ///
     /// # Errors
-    /// As [`Fetcher::fetch`]; or more than five redirects, one that leads nowhere, or a status that is neither
-    /// 200 nor, for a range, 206.
+    /// As [`Fetcher::fetch`]; or more than five redirects, one that leads nowhere, or a status that is
+    /// neither 200 nor, for a range, 206.
     pub fn fetch(&mut self, url: &Url, range: Option<ByteRange>) -> Result<(Url, Fetched), FetchError> {
         let mut url = url.clone();
         for _ in 0..=MOST_REDIRECTS {

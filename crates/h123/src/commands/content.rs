@@ -23,7 +23,8 @@ pub(crate) struct ContentArgs {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Make media and write it to a folder, with a manifest of DASH and playlists of HLS for the same segments
+    /// Make media and write it to a folder, with a manifest of DASH and playlists of HLS for the same
+    /// segments
     Make(Box<MakeArgs>),
     /// List the media in the cache
     List(CacheArgs),
@@ -59,8 +60,8 @@ struct MakeArgs {
     /// Example: --segment 2s
     #[arg(long, value_name = "TIME", default_value = "3.84s", value_parser = parse_duration_ns)]
     segment: u64,
-    /// The encodings of the pictures, H.264 with 25 frames per second: lines, `p` or `i` (interlaced), and bit
-    /// rate, ascending; `none` for sound alone
+    /// The encodings of the pictures, H.264 with 25 frames per second: lines, `p` or `i` (interlaced), and
+    /// bit rate, ascending; `none` for sound alone
     ///
     /// Example: --video 720p@2.8Mbit/s,1080i@8Mbit/s
     #[arg(long, value_name = "LIST", default_value = "360p@800kbit/s,720p@2.8Mbit/s,1080i@8Mbit/s")]
@@ -90,8 +91,8 @@ struct MakeArgs {
     /// Example: --hds --hds-gap 7
     #[arg(long, value_name = "N", default_value_t = 10, requires = "hds", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     hds_gap: u32,
-    /// Write the segments of this modelled media (a name of `h123 list media`), without ffmpeg and with nothing
-    /// to decode
+    /// Write the segments of this modelled media (a name of `h123 list media`), without ffmpeg and with
+    /// nothing to decode
     ///
     /// Example: --modelled bbc-dash
     #[arg(long, value_name = "NAME", conflicts_with_all = ["input", "length", "segment", "video", "audio", "ts", "hds"])]

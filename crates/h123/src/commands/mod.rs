@@ -15,3 +15,4 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod shell;
 pub(crate) mod trace;
+pub(crate) mod urls;

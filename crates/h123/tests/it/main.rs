@@ -28,6 +28,7 @@ mod load_protocols;
 mod load_rows;
 mod load_tls;
 mod loops;
+mod manifests;
 mod monitor;
 mod names;
 mod nginx;

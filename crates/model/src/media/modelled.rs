@@ -148,7 +148,8 @@ impl MediaModel {
         logarithms.into_iter().map(|logarithm| (logarithm - median).exp()).collect()
     }
 
-    /// In words, such as `34 min in segments of 3.84 s; video at 8 Mbit/s, median 3.7 MB, spread 25 %; seed 1`.
+    /// In words, such as `34 min in segments of 3.84 s; video at 8 Mbit/s, median 3.7 MB, spread 25 %; seed
+    /// 1`.
     pub fn describe(&self) -> String {
         let length = format!(
             "{} of {}",

@@ -530,7 +530,7 @@ mod tests {
             ("\"1min\"", "\"6h\"", "17:10: `length` has 10800 segments; write at most 10000"),
             ("segment", "segments", "16:1: `segments` is not a key of [media.film]; did you mean `segment`?"),
             (".video]", ".sound]", "18:13: `sound` is not a key of [media.film]"),
-            ("\"20%\"", "\"20\"", "20:10: `20` is not a share"),
+            ("\"20%\"", "\"20\"", "20:10: `spread`: `20` is not a share"),
             ("spread = \"20%\"", "medians = [\"1kB\"]", "20:11: `medians` has 1 sizes and `ladder` 2 rates"),
             (
                 "spread = \"20%\"",

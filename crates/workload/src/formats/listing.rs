@@ -7,7 +7,7 @@ use super::error::{FormatError, Place};
 use super::shown;
 
 /// The most segments that the manifests of a presentation may list, all representations together.
-pub(super) const MOST_SEGMENTS: usize = 1_000_000;
+pub(super) const MOST_SEGMENTS: usize = 200_000;
 
 /// Tracks that play at the same time; periods play one after the other.
 #[derive(Clone, Debug, Default)]
@@ -84,8 +84,8 @@ pub(super) struct Slot {
 /// The URL of a reference in a manifest.
 pub(super) fn join(base: &Url, reference: &str, place: Place) -> Result<Url, FormatError> {
     base.join(reference).ok_or_else(|| {
-        let problem =
-            format!("`{}` is not a reference to an http or https URL from `{base}`", shown(reference));
+        let (reference, base) = (shown(reference), shown(&base.to_string()));
+        let problem = format!("`{reference}` is not a reference to an http or https URL from `{base}`");
         FormatError::at(place, problem)
     })
 }

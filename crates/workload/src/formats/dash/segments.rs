@@ -159,10 +159,8 @@ fn times(
             Some(_) => Err(listed.fault("has neither `duration` nor <SegmentTimeline>")),
         };
     };
-    if let Some(count) = explicit {
-        return Ok((0, (0..count as u64).map(|index| of(index, duration)).collect()));
-    }
     let (first, end) = match (listed.span.elapsed_ns, period_ticks) {
+        _ if let Some(count) = explicit => (0, count as u64),
         (Some(elapsed_ns), period) => {
             let end = to_ticks(elapsed_ns, timescale) / duration;
             let end = period.map_or(end, |period| end.min(segments_within(period, duration, timescale)));

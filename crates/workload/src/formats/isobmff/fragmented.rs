@@ -57,8 +57,8 @@ pub struct SegmentReference {
 }
 
 impl SegmentIndex {
-    /// The segments of an index that ends at byte `end` of the file. References to further indexes are errors:
-    /// a list of segments cannot contain them.
+    /// The segments of an index that ends at byte `end` of the file. References to further indexes are
+    /// errors: a list of segments cannot contain them.
     ///
     /// # Errors
     /// It refers to another index, or to bytes beyond what a file can have.

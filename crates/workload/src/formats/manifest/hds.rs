@@ -10,10 +10,11 @@ use super::super::listing::{
     ListedRepresentation, ListedTrack, Period, Purpose, Reference, Resource, Slot, join,
 };
 use super::super::package::Live;
+use super::super::shown;
 use super::{Resolver, fragments};
 
 impl Resolver {
-    /// A bootstrap without a manifest: its fragments are beside it and have its name, without the extension.
+    /// A bootstrap without a manifest: its fragments are in its folder and have its name, without the extension.
     pub(super) fn begin_bootstrap(&mut self, bytes: &[u8], url: &Url) -> Result<(), FormatError> {
         let path = url.path.split('?').next().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -52,7 +53,7 @@ impl Resolver {
         let base = base_of(&manifest, url)?;
         for own in &manifest.media {
             if let MediaSource::Manifest(href) = &own.source {
-                let href = super::super::shown(href);
+                let (url, href) = (shown(&url.to_string()), shown(href));
                 let problem = format!("the manifest {url} of a set refers to a further manifest, `{href}`");
                 return Err(FormatError::new(problem));
             }

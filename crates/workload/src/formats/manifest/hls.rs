@@ -8,6 +8,7 @@ use super::super::hls::{MediaPlaylist, Multivariant, Part, Playlist, Rendition, 
 use super::super::listing::{
     ListedRepresentation, ListedSegment, ListedTrack, Period, Purpose, Reference, Resource, Slot, join,
 };
+use super::super::shown;
 use super::Resolver;
 
 /// The distance from the end at which players begin, in target durations (RFC 8216, section 6.3.3).
@@ -28,12 +29,13 @@ impl Resolver {
     }
 
     pub(super) fn handle_playlist(&mut self, slot: Slot, text: &str, url: &Url) -> Result<(), FormatError> {
+        let name = shown(&url.to_string());
         match Playlist::parse(text) {
             Ok(Playlist::Media(media)) => self.list_media(slot, &media, url),
             Ok(Playlist::Multivariant(_)) => {
-                Err(FormatError::new(format!("{url} lists variants where segments are expected")))
+                Err(FormatError::new(format!("{name} lists variants where segments are expected")))
             }
-            Err(error) => Err(FormatError { problem: format!("{} ({url})", error.problem), ..error }),
+            Err(error) => Err(FormatError { problem: format!("{} ({name})", error.problem), ..error }),
         }
     }
 

@@ -20,6 +20,7 @@ use super::listing::{
     Slot,
 };
 pub use super::package::Live;
+use super::shown;
 
 /// The longest manifest, playlist, bootstrap or index, in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -165,7 +166,8 @@ impl Resolver {
     /// Something is still needed, or the manifest lists no segment.
     pub fn finish(self) -> Result<Manifest, FormatError> {
         if let Some(reference) = self.pending.first() {
-            let problem = format!("{} is needed and was not read", reference.resource.url);
+            let url = shown(&reference.resource.url.to_string());
+            let problem = format!("{url} is needed and was not read");
             return Err(FormatError::new(problem));
         }
         assembly::assemble(self)
