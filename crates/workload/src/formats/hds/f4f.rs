@@ -1,7 +1,8 @@
 //! Archives of fragments (F4F) and their indexes (F4X).
 //!
 //! A segment is one file: for each of its fragments the boxes `afra`, `abst` (in the first), `moof` and
-//! `mdat`, with FLV tags in `mdat`. The index is one box `afra` whose global entries say where each fragment begins.
+//! `mdat`, with FLV tags in `mdat`. The index is one box `afra` whose global entries say where each fragment
+//! begins.
 
 use model::media::ByteRange;
 

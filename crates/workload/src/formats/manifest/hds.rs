@@ -14,7 +14,8 @@ use super::super::shown;
 use super::{Resolver, fragments};
 
 impl Resolver {
-    /// A bootstrap without a manifest: its fragments are in its folder and have its name, without the extension.
+    /// A bootstrap without a manifest: its fragments are in its folder and have its name, without the
+    /// extension.
     pub(super) fn begin_bootstrap(&mut self, bytes: &[u8], url: &Url) -> Result<(), FormatError> {
         let path = url.path.split('?').next().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default();
