@@ -7,6 +7,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use engine::{Request, RequestId, VaryingField};
 use model::assignment::{Assignment, Target};
+use model::options::RequestOptions;
 use model::page::ResourceKind;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
 use model::url_pattern::Pattern;
@@ -83,7 +84,7 @@ impl Requests {
                 scheme,
                 authority: target.authority.clone(),
                 path: (*path).to_owned(),
-                fields: merge(fields(&assignment.workload, index), &options.fields),
+                fields: all_fields(&assignment.workload, options, index),
                 varying: options.request_ids.then(|| VaryingField {
                     name: REQUEST_ID_FIELD,
                     value: String::with_capacity(REQUEST_ID_BYTES),
@@ -139,6 +140,15 @@ fn merge(mut own: Vec<(String, String)>, asked: &[(String, String)]) -> Vec<(Str
     own.retain(|(name, _)| asked.iter().all(|(other, _)| other != name));
     own.extend(asked.iter().cloned());
     own
+}
+
+/// The fields of a path's requests: the client's own, those of all requests, those of the path.
+fn all_fields(workload: &Workload, options: &RequestOptions, index: usize) -> Vec<(String, String)> {
+    let all = merge(fields(workload, index), &options.fields);
+    let Some(own) = options.paths.get(index) else { return all };
+    let all = merge(all, &own.fields);
+    let range = own.range.map(|range| ("range".to_owned(), range.to_string()));
+    merge(all, range.as_slice())
 }
 
 /// Fields like those of a browser, in kind and length, so that header compression is realistic.

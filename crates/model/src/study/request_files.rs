@@ -150,7 +150,8 @@ fn read_urls(
             let most = format_bytes(crate::number::count(MOST_BODY_BYTES));
             return Err(fault(format!("with this body, the bodies of the list exceed {most}; write less")));
         }
-        own.push(PathOptions { target: 0, method: entry.method.map(str::to_owned), body });
+        let method = entry.method.map(str::to_owned);
+        own.push(PathOptions { method, body, ..PathOptions::default() });
     }
     if own.iter().any(|own| *own != PathOptions::default()) {
         options.paths = own;
@@ -197,7 +198,11 @@ mod tests {
         let requests = &named.options.requests;
         let bodies: Vec<&[u8]> = requests.bodies.iter().map(|body| &*body.0).collect();
         assert_eq!(bodies, [&b"{}"[..], b"a=b c"]);
-        let post = |body| PathOptions { method: Some("POST".into()), body: Some(body), target: 0 };
+        let post = |body| PathOptions {
+            method: Some("POST".into()),
+            body: Some(body),
+            ..PathOptions::default()
+        };
         assert_eq!(requests.paths, [PathOptions::default(), post(0), post(1)]);
         assert!(requests.random_order && !requests.random_parts);
         let words = named.describe();

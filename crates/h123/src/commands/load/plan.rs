@@ -290,7 +290,7 @@ fn options(
         let own = list.bodies.get(index).and_then(Option::as_ref);
         let own = own.map(|body| bodies.add(body)).transpose()?;
         let method = list.methods.get(index).cloned().flatten();
-        paths.push(PathOptions { target: *target, method, body: own });
+        paths.push(PathOptions { target: *target, method, body: own, ..PathOptions::default() });
     }
     let requests = RequestOptions {
         further_targets,
