@@ -65,6 +65,7 @@ mod pushes;
 mod records_match;
 mod runs;
 mod saturation;
+mod script_variant;
 mod server_limit;
 mod server_stop;
 mod server_time_joined;
@@ -89,7 +90,7 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match,
+    urls, empty_bodies, workloads_match, script_variant, contents_match, arms_match, pins_match, ends_match,
     connections, single_requests, pushes, events_match, clock, tls_match, records_match,
     transports_match, flow_control, loopback_packets, delayed_ack, outside, missing_tables, failed_runs,
     runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,

@@ -177,3 +177,34 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
     }
     fields
 }
+
+#[cfg(test)]
+mod tests {
+    use model::media::ByteRange;
+    use model::options::PathOptions;
+    use model::workload::{ClosedLoop, LoopLoad};
+
+    use super::*;
+
+    #[test]
+    fn a_paths_own_fields_and_range_replace_those_of_all_requests() {
+        let workload = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let own = PathOptions {
+            fields: vec![field("accept", "video/mp4"), field("x-all", "own")],
+            range: ByteRange::of_length(500, 500),
+            ..PathOptions::default()
+        };
+        let options = RequestOptions {
+            fields: vec![field("x-all", "1"), field("range", "bytes=0-1")],
+            paths: vec![own],
+            ..RequestOptions::default()
+        };
+        assert_eq!(
+            all_fields(&workload, &options, 0)[1..],
+            [field("accept", "video/mp4"), field("x-all", "own"), field("range", "bytes=500-999")]
+        );
+        let others = all_fields(&workload, &options, 1);
+        assert_eq!(others[1..], [field("accept", "*/*"), field("x-all", "1"), field("range", "bytes=0-1")]);
+    }
+}

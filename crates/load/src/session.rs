@@ -421,10 +421,7 @@ fn judge(sample: &Sample, version: HttpVersion, expected: ExpectedResponse) -> O
     }
     match (sample.status, expected.status) {
         (Some(found), Some(status)) if found != status => {
-            return Outcome::failed(
-                FailureKind::WrongStatus,
-                format!("status {found}, expected {status}"),
-            );
+            return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected {status}"));
         }
         (Some(found), None) if !(200..300).contains(&found) => {
             return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected 2xx"));

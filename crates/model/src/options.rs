@@ -232,9 +232,11 @@ impl Options {
         let each = connections.requests_each;
         let fields = requests.fields.len() as u64;
         let body = requests.body.and_then(|body| requests.bodies.get(body as usize));
-        let count = |has: fn(&PathOptions) -> bool| requests.paths.iter().filter(|path| has(path)).count() as u64;
+        let count =
+            |has: fn(&PathOptions) -> bool| requests.paths.iter().filter(|path| has(path)).count() as u64;
         let own = count(|path| path.method.is_some() || path.body.is_some());
-        let (ranges, own_fields) = (count(|path| path.range.is_some()), count(|path| !path.fields.is_empty()));
+        let (ranges, own_fields) =
+            (count(|path| path.range.is_some()), count(|path| !path.fields.is_empty()));
         let expected = count(|path| !path.expects.is_unknown());
         let parts = [
             connections.first_visit.then(|| "repeat visit with an empty cache".to_owned()),

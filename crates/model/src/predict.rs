@@ -88,6 +88,11 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
         Workload::Open(_) => {
             (workload.lasts_ns().unwrap_or(0), handshake_ns.saturating_add(network.rtt_ns()))
         }
+        Workload::Script(script) => {
+            let bytes_ns = serialisation_ns(script.body_bytes, network);
+            let round_trips_ns = network.rtt_ns().saturating_mul(script.entries.len() as u64);
+            (script.lasts_ns().max(bytes_ns), handshake_ns.saturating_add(round_trips_ns))
+        }
         Workload::Player(player) => {
             let round_trips_ns = network.rtt_ns().saturating_mul(u64::from(player.segments));
             (playing_ns(player, network, pins), handshake_ns.saturating_add(round_trips_ns))

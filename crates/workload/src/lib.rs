@@ -36,6 +36,7 @@ pub mod pacer;
 mod page;
 pub mod page_model;
 mod player;
+mod script;
 mod source;
 pub mod urls;
 

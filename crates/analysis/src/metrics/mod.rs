@@ -98,8 +98,9 @@ type ExternalTimes = fn(&ExternalReport) -> Vec<(u64, u64)>;
 type RunValue = fn(&View<'_>) -> Option<f64>;
 
 const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
-const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
-const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
+/// Workloads whose requests are due at times.
+const OPEN: &[WorkloadKind] = &[WorkloadKind::Open, WorkloadKind::Script];
+const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Script];
 const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
 const ANY: &[WorkloadKind] = &WorkloadKind::ALL;
 

@@ -12,6 +12,10 @@ use crate::variant::Variant;
 /// A workload, and the clients of a group that has it.
 #[derive(Clone, Debug)]
 pub(super) struct ClientsOf {
+    /// The level of the factor `workload`.
+    pub(super) level: String,
+    /// The variant that it is for, if variants have different ones.
+    pub(super) variant: Option<Variant>,
     pub(super) named: NamedWorkload,
     pub(super) clients: u32,
     pub(super) start: Start,

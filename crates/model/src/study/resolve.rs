@@ -5,13 +5,14 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry};
-use super::{Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology};
+use super::{Library, Study, claims, classes, clients, csv, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
 use crate::level::Level;
 use crate::named::{Named, unknown};
 use crate::network::Network;
+use crate::options::RequestOptions;
 use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
@@ -151,8 +152,7 @@ fn check_pins(study: &Study, matrix: &Matrix) -> Result<(), InputError> {
 
 /// Checks that the metric and the statistic exist for every workload that is measured.
 fn check_metric(study: &Study, matrix: &Matrix, library: &impl Library) -> Result<(), InputError> {
-    let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
-    let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
+    let measured = || matrix.workloads.iter().filter(|of| study.is_measured(FactorKind::Workload, &of.level));
     for ClientsOf { named, .. } in measured() {
         metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
             study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
@@ -237,53 +237,65 @@ fn resolve_backends(
     Ok(backends)
 }
 
-/// Every workload of the study must be valid; the plan has only those of the matrix.
+/// Every workload of the study must be valid; the plan has only those of the matrix. Those of one level that
+/// are for different variants follow each other.
 fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<ClientsOf>, InputError> {
     let pages = library.pages();
     let mut defined = Vec::new();
     for entry in &study.workloads {
-        let named = resolve_workload(entry, &pages, library)?;
-        defined.push(ClientsOf { named, clients: entry.clients, start: entry.start });
+        for (variant, named) in resolve_workload(entry, &pages, library)? {
+            let level = entry.name.value.clone();
+            defined.push(ClientsOf { level, variant, named, clients: entry.clients, start: entry.start });
+        }
     }
     let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
-    study
-        .named_levels(FactorKind::Workload)
-        .iter()
-        .map(|level| {
-            let found = defined.iter().find(|of| of.named.name == level.value);
-            found.cloned().ok_or_else(|| {
-                level.error(unknown(&level.value, "a `[workload.NAME]` that this study defines", &names))
-            })
-        })
-        .collect()
+    let mut workloads = Vec::new();
+    for level in study.named_levels(FactorKind::Workload) {
+        let known = workloads.len();
+        workloads.extend(defined.iter().filter(|of| of.level == level.value).cloned());
+        if workloads.len() == known {
+            return Err(level.error(unknown(
+                &level.value,
+                "a `[workload.NAME]` that this study defines",
+                &names,
+            )));
+        }
+    }
+    Ok(workloads)
 }
 
+/// The workload, or one for each of the variants that it has scripts for.
 fn resolve_workload(
     entry: &NamedEntry,
     pages: &[String],
     library: &impl Library,
-) -> Result<NamedWorkload, InputError> {
-    let workload = match &entry.what {
-        Entry::Page(name, delivery) => {
-            check_name(name, "`page`: ", "a page", pages)?;
-            let file = library.page(&name.value).map_err(|problem| name.error(problem))?;
-            let page = Page::parse(&name.value, file.source())?;
+) -> Result<Vec<(Option<Variant>, NamedWorkload)>, InputError> {
+    let (name, mut options) = (entry.name.value.clone(), entry.options.clone());
+    let mut workload = match &entry.what {
+        Entry::Page(page, delivery) => {
+            check_name(page, "`page`: ", "a page", pages)?;
+            let file = library.page(&page.value).map_err(|problem| page.error(problem))?;
+            let page = Page::parse(&page.value, file.source())?;
             Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
+        }
+        Entry::Script(keys) => {
+            let of_variant = |(variant, script, requests): (Option<Variant>, _, RequestOptions)| {
+                let mut options = options.clone();
+                options.requests.paths = requests.paths;
+                options.requests.random_parts = requests.random_parts;
+                let name = variant.map_or_else(|| name.clone(), |variant| format!("{name}, {variant}"));
+                (variant, NamedWorkload { name, workload: Workload::Script(script), options })
+            };
+            return Ok(keys.resolve(library)?.into_iter().map(of_variant).collect());
         }
         Entry::Resolved(workload) => workload.clone(),
     };
-    let mut named =
-        NamedWorkload { name: entry.name.value.clone(), workload, options: entry.options.clone() };
-    let NamedWorkload { workload, options, .. } = &mut named;
-    if let Some(file) = &entry.requests {
-        file.fill(workload, &mut options.requests, library)?;
-    }
-    if let Workload::Open(open) = workload {
-        loops::check_script(open).map_err(|problem| entry.name.error(problem))?;
+    if let Some(file) = &entry.urls {
+        file.fill(&mut workload, &mut options.requests, library)?;
     }
     options.requests.random_parts =
         workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));
-    Ok(named)
+    Ok(vec![(None, NamedWorkload { name, workload, options })])
 }
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
@@ -400,12 +412,12 @@ fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>,
             *index = rest % factor.levels.value.len();
             rest /= factor.levels.value.len();
         }
-        cells.push(make_cell(cell, &indices, study, matrix));
+        cells.push(make_cell(cell, &indices, study, matrix)?);
     }
     Ok(cells)
 }
 
-fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Cell {
+fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Result<Cell, InputError> {
     let factors = &study.matrix.value;
     let index_in = |kind| factors.iter().position(|factor| factor.kind == kind).map(|at| indices[at]);
     let group = index_in(FactorKind::Group).unwrap_or(0);
@@ -422,9 +434,10 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         value: factor.levels.value[index].value.clone(),
     });
     let network = role.routes[index_of(FactorKind::Server)][index_of(FactorKind::Network)];
-    let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
-    let ClientsOf { named, clients, start } = &matrix.workloads[workload];
+    let level = &study.named_levels(FactorKind::Workload)[index_of(FactorKind::Workload)];
+    let workload = workload_of(&matrix.workloads, level, variant)?;
+    let ClientsOf { named, clients, start, .. } = &matrix.workloads[workload];
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
     chain.node.clone_from(server.node.as_ref().map_or(&matrix.topology.server, |node| &node.value));
@@ -450,7 +463,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let client = entry
         .own(FactorKind::Client)
         .or_else(|| levels_of(factors, FactorKind::Client).get(index_in(FactorKind::Client)?));
-    Cell {
+    Ok(Cell {
         cell: to_u32(number),
         levels: levels.collect(),
         network,
@@ -472,7 +485,22 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,
-    }
+    })
+}
+
+/// The index of the workload of a level and a variant.
+fn workload_of(
+    workloads: &[ClientsOf],
+    level: &Placed<String>,
+    variant: Variant,
+) -> Result<usize, InputError> {
+    let is_for = |of: &ClientsOf| of.level == level.value && of.variant.is_none_or(|own| own == variant);
+    workloads.iter().position(is_for).ok_or_else(|| {
+        level.error(format!(
+            "workload `{}`: its `script` has none for the variant `{variant}`; add `{variant} = \"…\"`",
+            level.value
+        ))
+    })
 }
 
 /// Cells and runs are counted within limits far below that of `u32`.
