@@ -37,6 +37,6 @@ pub use content::{write_content, write_segments};
 pub use description::DescriptionError;
 pub use program::{ProgramInfo, Support};
 pub use servers::Servers;
-pub use servers::access_log::{AccessLog, AccessLogFile};
+pub use servers::access_log::{AccessLog, AccessLogFile, read_lines};
 pub use servers::adapter::{Adapter, KEYS as SERVER_KEYS};
 pub use servers::running::{RunningServer, ServerOutcome, StartSpec};

@@ -7,6 +7,7 @@ use crate::formats::line_pattern::LinePattern;
 use crate::formats::response::Head;
 use crate::links;
 use crate::page_model::{self, Modelled};
+use crate::recording::{Choice, record_har};
 use model::Page;
 use model::error::Source;
 use model::formats::timing_script::{NumberedScript, ParsedScript, jsonl};
@@ -108,13 +109,14 @@ pub fn access_log(data: &[u8]) {
     let field = |unit| TimeField { field: "time".to_owned(), unit };
     let mut format = LogFormat {
         form: LineForm::Json,
-        request_id: "id".to_owned(),
+        request_id: Some("id".to_owned()),
         request_time: field(TimeUnit::Seconds),
         precision_ns: 1,
         time: Some(field(TimeUnit::Milliseconds)),
         status: Some("a.0.b".to_owned()),
         body_bytes: None,
         remote_port: Some("port".to_owned()),
+        path: Some("id".to_owned()),
     };
     read_log(&format, log);
     match LinePattern::parse(&String::from_utf8_lossy(pattern)) {
@@ -139,6 +141,14 @@ pub fn har(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match page_model::parse_har(text) {
         Ok(page) => assert_readable(&page.title, &page.resources),
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+    match record_har(text, &Choice::default()) {
+        Ok(recording) => {
+            let again =
+                jsonl::parse(&jsonl::write(&recording.script)).map(|again| again.script.requests.len());
+            assert_eq!(again, Ok(recording.script.requests.len()));
+        }
         Err(error) => assert_one_line(&error.to_string()),
     }
 }
@@ -190,6 +200,11 @@ fn read_log(format: &LogFormat, log: &[u8]) {
     let read = reader.finish();
     assert!(read.lines.len() <= MOST_LINES);
     assert_eq!(read.first_fault.is_some(), read.unreadable > 0);
+    for line in log.split(|byte| *byte == b'\n') {
+        if let Ok(unit_ns) = format.read_any(line, |request| request.unit_ns) {
+            assert!(unit_ns > 0);
+        }
+    }
     read.first_fault.iter().for_each(|fault| assert_one_line(fault));
 }
 

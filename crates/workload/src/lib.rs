@@ -36,6 +36,7 @@ pub mod pacer;
 mod page;
 pub mod page_model;
 mod player;
+pub mod recording;
 mod script;
 mod source;
 pub mod urls;

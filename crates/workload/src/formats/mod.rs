@@ -2,6 +2,7 @@
 
 pub mod access_log;
 pub mod clients;
+pub mod har;
 pub mod line_pattern;
 pub mod response;
 
