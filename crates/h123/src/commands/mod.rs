@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod access_log;
 mod class_option;
 pub(crate) mod compare;
 pub(crate) mod doctor;
