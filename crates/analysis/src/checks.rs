@@ -66,6 +66,7 @@ mod records_match;
 mod runs;
 mod saturation;
 mod script_variant;
+mod server_draining;
 mod server_limit;
 mod server_stop;
 mod server_time_joined;
@@ -97,7 +98,7 @@ pub const CHECKS: &[Check] = checks! {
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
     cpu_frequency, other_work, disk, client_cpu, client_waited, client_suspended, server_waited,
-    server_limit, server_stop, server_time_joined, server_time_precision,
+    server_limit, server_stop, server_time_joined, server_time_precision, server_draining,
 };
 
 /// Decimals of a share that is hardly beyond its threshold.
