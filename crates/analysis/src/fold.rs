@@ -344,7 +344,8 @@ impl<'a> GroupFold<'a> {
     fn count(&mut self, sample: &Sample) {
         let facts = &mut self.facts;
         // A script may expect a status such as 404.
-        let is_expected = sample.outcome.is_ok() && sample.status.is_some_and(|status| status >= 300);
+        let is_script = self.workload.script().is_some() && sample.outcome.is_ok();
+        let is_expected = is_script && sample.status.is_some_and(|status| status >= 300);
         if let Some(status) = sample.status.filter(|_| !is_expected) {
             *facts.statuses.entry(status).or_default() += 1;
         }

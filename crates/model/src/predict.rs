@@ -27,6 +27,7 @@ use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
 use crate::player::Player;
 use crate::units::{NANOS_PER_MS, NANOS_PER_S};
+use crate::script::Replay;
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::{ClosedLoop, Workload};
 
@@ -91,7 +92,13 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
         Workload::Script(script) => {
             let bytes_ns = serialisation_ns(script.body_bytes, network);
             let round_trips_ns = network.rtt_ns().saturating_mul(script.entries.len() as u64);
-            (script.lasts_ns().max(bytes_ns), handshake_ns.saturating_add(round_trips_ns))
+            // A slower server makes a session longer whose requests wait for its responses: twice as long at most.
+            let slower_ns = match script.replay {
+                Replay::Schedule => 0,
+                Replay::Dependency => script.lasts_ns() / LIMIT_FACTOR,
+            };
+            let governed_ns = handshake_ns.saturating_add(round_trips_ns).saturating_add(slower_ns);
+            (script.lasts_ns().max(bytes_ns), governed_ns)
         }
         Workload::Player(player) => {
             let round_trips_ns = network.rtt_ns().saturating_mul(u64::from(player.segments));

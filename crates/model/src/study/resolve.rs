@@ -4,24 +4,19 @@ use super::clients::ClientsOf;
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::servers::{self, ServerLevel};
-use super::written::{Entry, NamedEntry};
 use super::{Library, Study, claims, classes, clients, csv, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
 use crate::level::Level;
-use crate::named::{Named, unknown};
+use crate::named::Named;
 use crate::network::Network;
-use crate::options::RequestOptions;
-use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::topology::Topology;
-use crate::url_pattern::Pattern;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
-use crate::workload::Workload;
 
 /// More cells than this are a mistake in the matrix.
 const MOST_CELLS: usize = 10_000;
@@ -71,7 +66,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         variants: resolve_variants(&study.named_levels(FactorKind::Variant))?,
         servers,
         networks,
-        workloads: resolve_workloads(study, library)?,
+        workloads: clients::resolve_workloads(study, library)?,
         groups,
     };
     check_metric(study, &matrix, library)?;
@@ -237,67 +232,6 @@ fn resolve_backends(
     Ok(backends)
 }
 
-/// Every workload of the study must be valid; the plan has only those of the matrix. Those of one level that
-/// are for different variants follow each other.
-fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<ClientsOf>, InputError> {
-    let pages = library.pages();
-    let mut defined = Vec::new();
-    for entry in &study.workloads {
-        for (variant, named) in resolve_workload(entry, &pages, library)? {
-            let level = entry.name.value.clone();
-            defined.push(ClientsOf { level, variant, named, clients: entry.clients, start: entry.start });
-        }
-    }
-    let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
-    let mut workloads = Vec::new();
-    for level in study.named_levels(FactorKind::Workload) {
-        let known = workloads.len();
-        workloads.extend(defined.iter().filter(|of| of.level == level.value).cloned());
-        if workloads.len() == known {
-            return Err(level.error(unknown(
-                &level.value,
-                "a `[workload.NAME]` that this study defines",
-                &names,
-            )));
-        }
-    }
-    Ok(workloads)
-}
-
-/// The workload, or one for each of the variants that it has scripts for.
-fn resolve_workload(
-    entry: &NamedEntry,
-    pages: &[String],
-    library: &impl Library,
-) -> Result<Vec<(Option<Variant>, NamedWorkload)>, InputError> {
-    let (name, mut options) = (entry.name.value.clone(), entry.options.clone());
-    let mut workload = match &entry.what {
-        Entry::Page(page, delivery) => {
-            check_name(page, "`page`: ", "a page", pages)?;
-            let file = library.page(&page.value).map_err(|problem| page.error(problem))?;
-            let page = Page::parse(&page.value, file.source())?;
-            Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
-        }
-        Entry::Script(keys) => {
-            let of_variant = |(variant, script, requests): (Option<Variant>, _, RequestOptions)| {
-                let mut options = options.clone();
-                options.requests.paths = requests.paths;
-                options.requests.random_parts = requests.random_parts;
-                let name = variant.map_or_else(|| name.clone(), |variant| format!("{name}, {variant}"));
-                (variant, NamedWorkload { name, workload: Workload::Script(script), options })
-            };
-            return Ok(keys.resolve(library)?.into_iter().map(of_variant).collect());
-        }
-        Entry::Resolved(workload) => workload.clone(),
-    };
-    if let Some(file) = &entry.urls {
-        file.fill(&mut workload, &mut options.requests, library)?;
-    }
-    options.requests.random_parts =
-        workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));
-    Ok(vec![(None, NamedWorkload { name, workload, options })])
-}
-
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     let (factor, level) = (&study.baseline.factor, &study.baseline.level);
     let declared = study.factors.iter().find(|declared| declared.name == factor.value);
@@ -436,7 +370,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let network = role.routes[index_of(FactorKind::Server)][index_of(FactorKind::Network)];
     let variant = matrix.variants[index_of(FactorKind::Variant)];
     let level = &study.named_levels(FactorKind::Workload)[index_of(FactorKind::Workload)];
-    let workload = workload_of(&matrix.workloads, level, variant)?;
+    let workload = clients::workload_of(&matrix.workloads, level, variant)?;
     let ClientsOf { named, clients, start, .. } = &matrix.workloads[workload];
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
@@ -485,21 +419,6 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,
-    })
-}
-
-/// The index of the workload of a level and a variant.
-fn workload_of(
-    workloads: &[ClientsOf],
-    level: &Placed<String>,
-    variant: Variant,
-) -> Result<usize, InputError> {
-    let is_for = |of: &ClientsOf| of.level == level.value && of.variant.is_none_or(|own| own == variant);
-    workloads.iter().position(is_for).ok_or_else(|| {
-        level.error(format!(
-            "workload `{}`: its `script` has none for the variant `{variant}`; add `{variant} = \"…\"`",
-            level.value
-        ))
     })
 }
 

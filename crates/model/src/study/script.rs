@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(requests, [2, 3]);
         let fault =
             parse(&format!("{}{arms}", text.replace("new = 'session'", "ne = 'session'"))).unwrap_err();
-        assert!(fault.contains("`script`: `ne` is not a variant") && fault.contains("every arm"), "{fault}");
+        assert!(fault.contains("`script`: `old` is not a variant") && fault.contains("every arm"), "{fault}");
     }
 
     #[test]
