@@ -217,8 +217,8 @@ impl CondensedLog {
         self.classes.iter().map(|of_class| of_class.failed).sum()
     }
 
-    /// The precision of the log's times, in nanoseconds: the largest step of which all are multiples, at least
-    /// the last digit that is written. `None` with too few times to tell.
+    /// The precision of the log's times, in nanoseconds: the largest step of which all are multiples, at
+    /// least the last digit that is written. `None` with too few times to tell.
     pub fn precision_ns(&self) -> Option<u64> {
         /// Multiples of two steps by chance are then less likely than one in a million.
         const LEAST_TIMES: u64 = 20;

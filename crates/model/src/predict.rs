@@ -92,7 +92,8 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
         Workload::Script(script) => {
             let bytes_ns = serialisation_ns(script.body_bytes, network);
             let round_trips_ns = network.rtt_ns().saturating_mul(script.entries.len() as u64);
-            // A slower server makes a session longer whose requests wait for its responses: twice as long at most.
+            // A slower server makes a session longer whose requests wait for its responses: twice as long at
+            // most.
             let slower_ns = match script.replay {
                 Replay::Schedule => 0,
                 Replay::Dependency => script.lasts_ns() / LIMIT_FACTOR,

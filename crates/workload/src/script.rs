@@ -1,8 +1,8 @@
 //! The replay of a timing script: a client repeats a recorded session.
 //!
-//! By its schedule, every request is due at its recorded time after the client's beginning. By its dependencies, a
-//! request that waited for others is due when their responses have ended, a gap later; slower responses then
-//! delay what follows them, as they would have delayed the recorded client.
+//! By its schedule, every request is due at its recorded time after the client's beginning. By its
+//! dependencies, a request that waited for others is due when their responses have ended, a gap later; slower
+//! responses then delay what follows them, as they would have delayed the recorded client.
 //!
 //! A request that finds no free connection waits in a queue and keeps its intended time, as in an open loop.
 
@@ -270,7 +270,8 @@ mod tests {
         ScriptSource::new(Arc::new(plan), Beginning { group_ns: 2 * S, client_ns: 5 * S })
     }
 
-    /// Replays a script whose responses take `took_ms` each; URL and intended time after the beginning, in ms.
+    /// Replays a script whose responses take `took_ms` each; URL and intended time after the beginning, in
+    /// ms.
     fn replay(script: &Script, took_ms: impl Fn(u32) -> u64) -> Vec<(u32, u64)> {
         let mut source = begin(script);
         let (mut now, mut sent) = (5 * S, Vec::new());

@@ -34,7 +34,7 @@ pub(super) const KEYS: &[Key] = keys! {
     "remote_port", "text", "none", r#""remote_port""#,
         "The field with the client's port, which may follow an address and a colon. The times of packets require it.";
     "path", "text", "none", r#""path""#,
-        "The field with the request's path, or with its request line. `h123 report --access-log` and `h123 record` require it.";
+        "The field with the request's path, or with its request line. Condensed logs and `h123 record` require it.";
 };
 pub(super) const TIME_KEYS: &[Key] = keys! {
     "field", "text", "required", r#""took""#, "The field with the time.";

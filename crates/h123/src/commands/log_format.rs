@@ -23,8 +23,8 @@ const REQUEST_TIMES: [(&str, TimeUnit); 5] = [
     ("request_time", TimeUnit::Seconds),
 ];
 
-/// The format of `--log-format`: a pattern of lines, or that of the logs of a server. Without the option, that
-/// of the first server whose format the log's first line has.
+/// The format of `--log-format`: a pattern of lines, or that of the logs of a server. Without the option,
+/// that of the first server whose format the log's first line has.
 ///
 /// # Errors
 /// A [`UsageError`]: there is no such server, its format has no path, or a pattern lacks a field.

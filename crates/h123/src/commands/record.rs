@@ -82,7 +82,8 @@ pub(crate) struct RecordArgs {
     /// Example: --run 3
     #[arg(long, value_name = "NUMBER")]
     run: Option<u32>,
-    /// The client: its number in a result (default: 0), or its address or port in an access log (default: all)
+    /// The client: its number in a result (default: 0), or its address or port in an access log (default:
+    /// all)
     ///
     /// Example: --client 40001
     #[arg(long, value_name = "CLIENT")]

@@ -16,7 +16,7 @@ use crate::study::result::{finish, open};
 #[command(after_help = "Examples:
   h123 report results/quick-20260101-120000
   h123 report results/quick-20260101-120000 --open
-  h123 report --access-log h2=run1.log h2=run2.log h1s=run3.log --class 'audio=*/a/*' --class 'video=*/v/*'
+  h123 report --access-log h2=a.log h2=b.log h1s=c.log --class 'video=*/v/*' --log-format nginx
 
 The result needs its folder `samples` and a readable plan.json; otherwise the command exits with \
 status 2 and changes nothing. It reports all other data that is readable, and names what is damaged \

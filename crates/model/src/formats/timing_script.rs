@@ -1,7 +1,7 @@
 //! Timing scripts: requests with their times, to be replayed.
 //!
-//! [`jsonl`] is h123's own format, with all that is known of each request. [`tsv`] is h2load's, with times and
-//! URLs only.
+//! [`jsonl`] is h123's own format, with all that is known of each request. [`tsv`] is h2load's, with times
+//! and URLs only.
 
 use std::collections::HashMap;
 

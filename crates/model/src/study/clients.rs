@@ -1,5 +1,5 @@
-//! The clients of a study: h123's own with their workloads, and external ones; what their visits and connections
-//! need.
+//! The clients of a study: h123's own with their workloads, and external ones; what their visits and
+//! connections need.
 
 use super::factors::{FactorKind, check_name};
 use super::written::{Entry, NamedEntry};

@@ -1,7 +1,7 @@
 //! h123's timing scripts: JSON Lines, a header and then one request a line.
 //!
 //! ```text
-//! {"h123_script":1,"title":"an hour of TV","origin":"https://tv.example","recorded":"HAR file","variant":"h2"}
+//! {"h123_script":1,"title":"an hour of TV","origin":"https://tv.example","variant":"h2"}
 //! {"at_ms":0,"url":"/a.mpd","status":200,"bytes":2310}
 //! {"at_ms":41.5,"url":"/v/1.m4s","class":"video","after":[0],"gap_ms":12.25,"status":200,"bytes":3700000}
 //! ```

@@ -37,7 +37,8 @@ impl Goal {
         for assignment in assignments {
             let workload = &assignment.workload;
             goal.lasts_ns = workload.lasts_ns();
-            // The number of requests of a schedule, or of a script that threads share, is that of all threads.
+            // The number of requests of a schedule, or of a script that threads share, is that of all
+            // threads.
             let is_shared = match workload.script() {
                 Some(script) => script.share != Share::WHOLE,
                 None => workload.schedule().is_some(),
