@@ -26,8 +26,8 @@ use crate::number::{float, nearest};
 use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
 use crate::player::Player;
-use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::script::Replay;
+use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::{ClosedLoop, Workload};
 
