@@ -4,7 +4,7 @@
 use std::process::Command;
 
 fn main() {
-    for folder in ["studies", "networks", "topologies", "pages"] {
+    for folder in ["studies", "networks", "topologies", "pages", "replays"] {
         println!("cargo::rerun-if-changed=../../{folder}");
     }
     let git = |args: &[&str]| {

@@ -66,6 +66,8 @@ mod pushes;
 mod records_match;
 mod runs;
 mod saturation;
+mod script_variant;
+mod server_draining;
 mod server_limit;
 mod server_stop;
 mod server_time_joined;
@@ -90,14 +92,14 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, arms_match, pins_match, ends_match,
+    urls, empty_bodies, workloads_match, script_variant, contents_match, arms_match, pins_match, ends_match,
     connections, single_requests, pushes, events_match, clock, tls_match, records_match,
     transports_match, flow_control, loopback_packets, delayed_ack, outside, missing_tables, failed_runs,
     runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
     cpu_frequency, other_work, page_cache, disk, client_cpu, client_waited, client_suspended, server_waited,
-    server_limit, server_stop, server_time_joined, server_time_precision,
+    server_limit, server_stop, server_time_joined, server_time_precision, server_draining,
 };
 
 /// Decimals of a share that is hardly beyond its threshold.

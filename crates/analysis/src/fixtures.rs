@@ -18,6 +18,7 @@ use model::record::{
 };
 use model::sample::{ConnectionRow, Outcome, Phase, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use model::script::{Replay, Script, ScriptEntry, Speed};
 use model::statistic::Statistic;
 use model::variant::Variant;
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
@@ -50,12 +51,39 @@ impl Bench {
         Bench::new(variants, workload, "request_time")
     }
 
+    /// A script of 50 requests on the same network, one each millisecond.
+    pub(crate) fn script(variants: &[Variant]) -> Bench {
+        let entry = |number: u64| ScriptEntry { at_ns: number * MS, ..ScriptEntry::default() };
+        let script = Script {
+            load: LoopLoad { requests: Some(CLOSED_REQUESTS), ..LoopLoad::new("/a") },
+            sets_connections: false,
+            title: String::new(),
+            recorded_over: None,
+            replay: Replay::Schedule,
+            speed: Speed::ONE,
+            entries: (0..CLOSED_REQUESTS).map(entry).collect(),
+            body_bytes: 0,
+            share: Share::WHOLE,
+            queue_limit: 100,
+        };
+        Bench::new(variants, Workload::Script(script), "request_time")
+    }
+
+    /// Writes into the script that it was recorded over a variant.
+    pub(crate) fn recorded_over(&mut self, variant: Variant) {
+        for named in &mut self.plan.workloads {
+            if let Workload::Script(script) = &mut named.workload {
+                script.recorded_over = Some(variant);
+            }
+        }
+    }
+
     /// An open loop of 50 requests on the same network.
     pub(crate) fn open(variants: &[Variant]) -> Bench {
         let rate = Rate(1000);
         let workload = Workload::Open(OpenLoop {
             load: LoopLoad { requests: Some(CLOSED_REQUESTS), ..LoopLoad::new("/a") },
-            schedule: Schedule::Rates {
+            schedule: Schedule {
                 stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
                 arrivals: Arrivals::Even,
                 share: Share::WHOLE,
@@ -372,7 +400,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
             (rows, ends[2])
         }
         Workload::Player(player) => (segments(player, variant), 3000 * MS),
-        Workload::Closed(_) | Workload::Open(_) => {
+        Workload::Closed(_) | Workload::Open(_) | Workload::Script(_) => {
             let end = |request: u64| handshake_ns + (request + 1) * round_trip_ns;
             let rows = (0..CLOSED_REQUESTS)
                 .map(|request| row(variant, request, 0, end(request) - round_trip_ns, end(request), 128))

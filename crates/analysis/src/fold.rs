@@ -10,7 +10,7 @@ use model::plan::{Cell, Plan};
 use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
-use model::workload::{Workload, WorkloadKind};
+use model::workload::Workload;
 
 use crate::classes::ClassFolds;
 use crate::distribution::{Distribution, DistributionBuilder};
@@ -254,7 +254,7 @@ impl<'a> GroupFold<'a> {
         let connections = record.connections.iter().filter(|connection| connection.group == group.group);
         let mut facts = GroupFacts {
             group: group.group,
-            is_open: workload.kind() == WorkloadKind::Open,
+            is_open: workload.is_timed(),
             connections: connections.clone().count() as u64,
             videos_ended: record
                 .player
@@ -349,7 +349,10 @@ impl<'a> GroupFold<'a> {
 
     fn count(&mut self, sample: &Sample) {
         let facts = &mut self.facts;
-        if let Some(status) = sample.status {
+        // A script may expect a status such as 404.
+        let is_script = self.workload.script().is_some() && sample.outcome.is_ok();
+        let is_expected = is_script && sample.status.is_some_and(|status| status >= 300);
+        if let Some(status) = sample.status.filter(|_| !is_expected) {
             *facts.statuses.entry(status).or_default() += 1;
         }
         match &sample.outcome {

@@ -29,6 +29,7 @@ mod claims;
 mod classes;
 mod clusters;
 pub mod comparison;
+pub mod condensed_log;
 pub mod distribution;
 pub mod estimate;
 pub mod fold;

@@ -10,6 +10,7 @@ use model::player::Player;
 use model::record::{Calibration, LinkReport, Sending};
 use model::sample::{FailureKind, HandshakeKind, Outcome, Pushes, Sample, ServerClose};
 use model::variant::HttpVersion;
+use model::workload::Workload;
 
 use crate::distribution::Distribution;
 use crate::estimate::Statistic;
@@ -249,5 +250,5 @@ pub(crate) fn player_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a P
 
 /// Whether a group's workload is a loop.
 pub(crate) fn is_loop(plan: &Plan, group: &ClientGroup) -> bool {
-    plan.workload_of(group).workload.as_loop().is_some()
+    matches!(plan.workload_of(group).workload, Workload::Closed(_) | Workload::Open(_))
 }

@@ -43,6 +43,6 @@ pub use library::link_titles;
 pub use page_cache::set_page_cache;
 pub use program::{ProgramInfo, Support};
 pub use servers::Servers;
-pub use servers::access_log::{AccessLog, AccessLogFile};
+pub use servers::access_log::{AccessLog, AccessLogFile, read_lines};
 pub use servers::adapter::{Adapter, KEYS as SERVER_KEYS};
 pub use servers::running::{RunningServer, ServerOutcome, StartSpec};

@@ -23,6 +23,7 @@ static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
 static TOPOLOGIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../topologies");
 static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 static MEDIA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../media");
+static REPLAYS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../replays");
 
 /// All data files.
 #[derive(Default)]
@@ -137,18 +138,51 @@ impl Library for DataFiles {
     }
 
     fn request_file(&self, file: &str) -> Result<DataFile, String> {
-        let places = [Path::new(file).to_path_buf(), self.study_folder.join(file)];
-        for path in &places {
-            match read_text(path) {
-                Ok(text) => return Ok(DataFile { file: path.display().to_string(), text }),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
-            }
+        if let Some(found) = self.file_near_study(file)? {
+            return Ok(found);
         }
         let built_in = STUDIES.get_file(file).and_then(include_dir::File::contents_utf8);
         built_in.map(|text| DataFile { file: file.to_owned(), text: text.to_owned() }).ok_or_else(|| {
             format!("{file} does not exist; name a file relative to the current folder or to the study's")
         })
+    }
+
+    fn replay(&self, name: &str) -> Result<DataFile, String> {
+        if let Some(found) = self.file_near_study(name)? {
+            return Ok(found);
+        }
+        let (in_folder, own) = (format!("replays/{name}.jsonl"), format!("{name}.jsonl"));
+        if let Some(found) = self.file_near_study(&in_folder)? {
+            return Ok(found);
+        }
+        let built_in = REPLAYS.get_file(own).and_then(include_dir::File::contents_utf8);
+        built_in.map(|text| DataFile { file: in_folder, text: text.to_owned() }).ok_or_else(|| {
+            let mut known: Vec<String> = REPLAYS
+                .files()
+                .filter(|file| file.path().extension().is_some_and(|ending| ending == "jsonl"))
+                .filter_map(|file| Some(file.path().file_stem()?.to_string_lossy().into_owned()))
+                .collect();
+            known.sort();
+            format!(
+                "{name} does not exist; name a file relative to the current folder or to the study's, or a script in \
+                 `replays/`: {}",
+                known.join(", ")
+            )
+        })
+    }
+}
+
+impl DataFiles {
+    /// A file relative to the current folder, or to the study's.
+    fn file_near_study(&self, file: &str) -> Result<Option<DataFile>, String> {
+        for path in [Path::new(file).to_path_buf(), self.study_folder.join(file)] {
+            match read_text(&path) {
+                Ok(text) => return Ok(Some(DataFile { file: path.display().to_string(), text })),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -61,9 +61,8 @@ impl Host<'_> {
         let roots = trust::roots(&assignment.target.trust);
         let tls = &assignment.options.protocols.tls;
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
-        let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
-            let target = request::target(assignment, number % distinct);
+            let target = request::target(assignment, number);
             let same = hosts.iter().position(|host| {
                 host.target.variant == target.variant
                     && host.target.server_name == target.server_name

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use engine::{Request, RequestId, VaryingField};
 use model::assignment::{Assignment, Target};
 use model::media::ByteRange;
+use model::options::RequestOptions;
 use model::page::ResourceKind;
 use model::player::Cmcd;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
@@ -86,15 +87,13 @@ impl Requests {
             let is_drawn = patterns.get(index).is_some_and(Option::is_some) || cmcd.is_some();
             #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
             let number = index as u32;
-            let mut own_fields = fields(&assignment.workload, index);
-            own_fields.extend(work.range(number).map(range_field));
             templates.push(Request {
                 template: if is_drawn { NO_TEMPLATE } else { number },
                 method: options.method_of(index).to_owned(),
                 scheme,
                 authority: target.authority.clone(),
                 path: (*path).to_owned(),
-                fields: merge(own_fields, &options.fields),
+                fields: all_fields(&assignment.workload, options, index, work.range(number)),
                 varying: options.request_ids.then(|| VaryingField {
                     name: REQUEST_ID_FIELD,
                     value: String::with_capacity(REQUEST_ID_BYTES),
@@ -202,6 +201,21 @@ fn merge(mut own: Vec<(String, String)>, asked: &[(String, String)]) -> Vec<(Str
     own
 }
 
+/// The fields of a path's requests: the client's own, those of all requests, those of the path; `range` is
+/// what the workload requests of it.
+fn all_fields(
+    workload: &Workload,
+    options: &RequestOptions,
+    index: usize,
+    range: Option<ByteRange>,
+) -> Vec<(String, String)> {
+    let all = merge(fields(workload, index), &options.fields);
+    let own = options.paths.get(index);
+    let all = merge(all, own.map_or(&[], |own| own.fields.as_slice()));
+    let range = own.and_then(|own| own.range).or(range).map(range_field);
+    merge(all, range.as_slice())
+}
+
 /// Fields like those of a browser, in kind and length, so that header compression is realistic.
 fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -227,4 +241,35 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
         fields.push(field("accept-encoding", "gzip"));
     }
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use model::media::ByteRange;
+    use model::options::PathOptions;
+    use model::workload::{ClosedLoop, LoopLoad};
+
+    use super::*;
+
+    #[test]
+    fn a_paths_own_fields_and_range_replace_those_of_all_requests() {
+        let workload = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let own = PathOptions {
+            fields: vec![field("accept", "video/mp4"), field("x-all", "own")],
+            range: ByteRange::of_length(500, 500),
+            ..PathOptions::default()
+        };
+        let options = RequestOptions {
+            fields: vec![field("x-all", "1"), field("range", "bytes=0-1")],
+            paths: vec![own],
+            ..RequestOptions::default()
+        };
+        assert_eq!(
+            all_fields(&workload, &options, 0)[1..],
+            [field("accept", "video/mp4"), field("x-all", "own"), field("range", "bytes=500-999")]
+        );
+        let others = all_fields(&workload, &options, 1);
+        assert_eq!(others[1..], [field("accept", "*/*"), field("x-all", "1"), field("range", "bytes=0-1")]);
+    }
 }

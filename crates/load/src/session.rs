@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::{Event, Fate, Head, RequestId};
-use model::options::LEAST_ENDED;
+use model::options::{ExpectedResponse, LEAST_ENDED};
 use model::player::Player;
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
 use model::tally::ConnectionRequests;
@@ -39,6 +39,8 @@ pub(crate) struct Session {
     expected_versions: Vec<HttpVersion>,
     /// The host of each URL; URLs beyond the end are of the first.
     hosts: Vec<u16>,
+    /// What is known of the responses of each URL; empty if nothing is known of any.
+    expected: Vec<ExpectedResponse>,
     /// The origin of each URL, as its requests name it; URLs beyond the end have the first host's.
     pub(crate) origins: Vec<Arc<Origin>>,
     pub(crate) first_origin: Arc<Origin>,
@@ -101,6 +103,10 @@ impl Session {
                 .map(|target| target.variant.http())
                 .collect(),
             hosts: options.requests.paths.iter().map(|path| path.target).collect(),
+            expected: match options.requests.paths.iter().all(|path| path.expects.is_unknown()) {
+                true => Vec::new(),
+                false => options.requests.paths.iter().map(|path| path.expects).collect(),
+            },
             origins: options.requests.paths.iter().map(|path| Origin::of(assignment, path.target)).collect(),
             first_origin: Origin::of(assignment, 0),
             open: Slots::default(),
@@ -377,7 +383,7 @@ impl Session {
         }
         sample.outcome = match failure {
             Some(failure) => Outcome::Failed(failure),
-            None => judge(&sample, self.expected_version(sample.url)),
+            None => judge(&sample, self.expected_version(sample.url), self.expected(sample.url)),
         };
         if let Some(body) = self.bodies.remove(&request)
             && sample.outcome.is_ok()
@@ -404,6 +410,11 @@ impl Session {
     fn expected_version(&self, url: u32) -> HttpVersion {
         let host = self.hosts.get(url as usize).copied().unwrap_or(0);
         self.expected_versions.get(usize::from(host)).copied().unwrap_or(self.expected_versions[0])
+    }
+
+    /// What is known of the responses of a URL.
+    fn expected(&self, url: u32) -> ExpectedResponse {
+        self.expected.get(url as usize).copied().unwrap_or_default()
     }
 
     fn finish(&mut self, mut sample: Sample) {
@@ -460,28 +471,40 @@ impl Session {
             sample.cause = client.work.cause(due.url);
             sample.expected_body_bytes = client.work.expected_body_bytes(due.url);
         }
+        sample.expected_body_bytes = sample.expected_body_bytes.or(self.expected(due.url).body_bytes);
         sample
     }
 }
 
 /// The outcome of a complete response.
-fn judge(sample: &Sample, expected: HttpVersion) -> Outcome {
-    match (sample.version, sample.status) {
-        (Some(version), _) if version != expected => Outcome::failed(
-            FailureKind::WrongVersion,
-            format!("the response came in {version}, expected {expected}"),
-        ),
-        (_, Some(status)) if !(200..300).contains(&status) => {
-            Outcome::failed(FailureKind::WrongStatus, format!("status {status}, expected 2xx"))
+fn judge(sample: &Sample, version: HttpVersion, expected: ExpectedResponse) -> Outcome {
+    match sample.version {
+        Some(found) if found != version => {
+            let reason = format!("the response came in {found}, expected {version}");
+            return Outcome::failed(FailureKind::WrongVersion, reason);
         }
-        _ => match sample.expected_body_bytes {
-            Some(expected) if expected != sample.response_body_bytes => Outcome::failed(
-                FailureKind::WrongLength,
-                format!("{} body bytes, expected {expected}", sample.response_body_bytes),
-            ),
-            // The result of comparing the content.
-            _ => sample.outcome.clone(),
-        },
+        _ => {}
+    }
+    match (sample.status, expected.status) {
+        (Some(found), Some(status)) if found != status => {
+            return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected {status}"));
+        }
+        (Some(found), None) if !(200..300).contains(&found) => {
+            return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected 2xx"));
+        }
+        _ => {}
+    }
+    if let Some(length) = sample.expected_body_bytes.filter(|length| *length != sample.response_body_bytes) {
+        let reason = format!("{} body bytes, expected {length}", sample.response_body_bytes);
+        return Outcome::failed(FailureKind::WrongLength, reason);
+    }
+    match sample.response_body_crc32.zip(expected.body_crc32) {
+        Some((found, crc32)) if found != crc32 => {
+            let reason = format!("the body has CRC-32 {found:08x}, expected {crc32:08x}");
+            Outcome::failed(FailureKind::WrongContent, reason)
+        }
+        // The result of comparing the content.
+        _ => sample.outcome.clone(),
     }
 }
 

@@ -16,6 +16,12 @@ pub struct RequestClass {
     pub paths: Vec<String>,
 }
 
+/// Whether a text can be the name of a class.
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !text.is_empty() && text.chars().all(is_plain)
+}
+
 /// The number of the first class that a path matches; that of no class is the number of classes.
 pub fn class_of(classes: &[RequestClass], path: &str) -> usize {
     let matches = |class: &RequestClass| class.paths.iter().any(|pattern| matches(pattern, path));
@@ -39,7 +45,7 @@ pub fn split_metric(name: &str) -> (&str, Option<&str>) {
 }
 
 /// Whether a text matches a pattern. Greedy, so that each `*` is tried from the left only once.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or("");
     let Some(mut rest) = text.strip_prefix(first) else { return false };

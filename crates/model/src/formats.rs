@@ -1,5 +1,7 @@
 //! Formats of request files that other tools share with h123: parsed from text, never read from disk here.
 
+use std::fmt;
+
 use crate::number;
 
 pub mod timing_script;
@@ -7,12 +9,23 @@ pub mod url_list;
 
 /// A line does not have the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
 pub struct LineError {
     /// The line, from 1.
     pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
     /// What is wrong and what to write instead.
     pub problem: String,
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LineError { line, column, problem } = self;
+        match column {
+            1 => write!(f, "line {line}: {problem}"),
+            column => write!(f, "line {line}, column {column}: {problem}"),
+        }
+    }
 }
 
 /// The longest time that a client's output or a timing script may contain.

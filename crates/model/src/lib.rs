@@ -56,6 +56,7 @@ pub mod request_path;
 pub mod run_order;
 pub mod sample;
 pub mod schedule;
+pub mod script;
 pub mod shuffle;
 pub mod start;
 pub mod statistic;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::media::ByteRange;
 use crate::named;
 use crate::target::Target;
 use crate::tls::TlsOptions;
@@ -94,6 +95,37 @@ pub struct PathOptions {
     /// The body: an index into [`RequestOptions::bodies`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<u32>,
+    /// The bytes that are requested (RFC 9110, section 14.2); `None` for the whole resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<ByteRange>,
+    /// Further fields, names in lower case; they replace the client's own and those of all requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
+    /// The response that is known to be right.
+    #[serde(skip_serializing_if = "ExpectedResponse::is_unknown")]
+    pub expects: ExpectedResponse,
+}
+
+/// What is known of a response before it arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExpectedResponse {
+    /// The status code; any of 200 to 299 where `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The length of the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<u64>,
+    /// CRC-32 of the body, as [`crate::sample::Sample::response_body_crc32`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_crc32: Option<u32>,
+}
+
+impl ExpectedResponse {
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == ExpectedResponse::default()
+    }
 }
 
 /// A request's body. All threads of a load test share its bytes.
@@ -200,13 +232,20 @@ impl Options {
         let each = connections.requests_each;
         let fields = requests.fields.len() as u64;
         let body = requests.body.and_then(|body| requests.bodies.get(body as usize));
-        let own = requests.paths.iter().filter(|path| path.method.is_some() || path.body.is_some());
-        let own = own.count() as u64;
+        let count =
+            |has: fn(&PathOptions) -> bool| requests.paths.iter().filter(|path| has(path)).count() as u64;
+        let own = count(|path| path.method.is_some() || path.body.is_some());
+        let (ranges, own_fields) =
+            (count(|path| path.range.is_some()), count(|path| !path.fields.is_empty()));
+        let expected = count(|path| !path.expects.is_unknown());
         let parts = [
             connections.first_visit.then(|| "repeat visit with an empty cache".to_owned()),
             requests.random_order.then(|| "random order".to_owned()),
             requests.random_parts.then(|| "random parts of paths".to_owned()),
             (own > 0).then(|| format!("method or body of {}", counted(own, "path"))),
+            (ranges > 0).then(|| format!("range of {}", counted(ranges, "path"))),
+            (own_fields > 0).then(|| format!("fields of {}", counted(own_fields, "path"))),
+            (expected > 0).then(|| format!("known responses of {}", counted(expected, "path"))),
             each.map(|each| format!("{} per connection", counted(each, "request"))),
             time("connect", connections.connect_timeout_ns),
             time("request", connections.request_timeout_ns),

@@ -26,6 +26,7 @@ use crate::number::{float, nearest};
 use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
 use crate::player::Player;
+use crate::script::Replay;
 use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::variant::{HttpVersion, Variant};
 use crate::workload::{ClosedLoop, Workload};
@@ -87,6 +88,18 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
         Workload::Closed(_) => (workload.lasts_ns().unwrap_or(0), handshake_ns),
         Workload::Open(_) => {
             (workload.lasts_ns().unwrap_or(0), handshake_ns.saturating_add(network.rtt_ns()))
+        }
+        Workload::Script(script) => {
+            let bytes_ns = serialisation_ns(script.body_bytes, network);
+            let round_trips_ns = network.rtt_ns().saturating_mul(script.entries.len() as u64);
+            // A slower server makes a session longer whose requests wait for its responses: twice as long at
+            // most.
+            let slower_ns = match script.replay {
+                Replay::Schedule => 0,
+                Replay::Dependency => script.lasts_ns() / LIMIT_FACTOR,
+            };
+            let governed_ns = handshake_ns.saturating_add(round_trips_ns).saturating_add(slower_ns);
+            (script.lasts_ns().max(bytes_ns), governed_ns)
         }
         Workload::Player(player) => {
             let longest = player.presentation.tracks.iter().map(|track| track.durations_ns.len() as u64);

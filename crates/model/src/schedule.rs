@@ -6,32 +6,16 @@ use crate::named;
 use crate::number::{float, nearest};
 use crate::units;
 
-/// When requests are due.
+/// When requests are due: rates, one stage after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Schedule {
-    /// Rates, one stage after the other.
-    Rates {
-        /// The stages; the last may be without end.
-        stages: Vec<Stage>,
-        /// How requests are spread at a given rate.
-        arrivals: Arrivals,
-        /// Which part of the requests is this client's.
-        #[serde(default, skip_serializing_if = "Share::is_whole")]
-        share: Share,
-    },
-    /// Times of a script, in rising order.
-    Script {
-        /// Each request's time and path.
-        entries: Vec<ScriptEntry>,
-        /// The number of clients that replay it, each the whole script on its own connection. If there is
-        /// one, all connections replay it together.
-        #[serde(default = "one", skip_serializing_if = "is_one")]
-        clients: u32,
-        /// Which part of the requests is this client's.
-        #[serde(default, skip_serializing_if = "Share::is_whole")]
-        share: Share,
-    },
+pub struct Schedule {
+    /// The stages; the last may be without end.
+    pub stages: Vec<Stage>,
+    /// How requests are spread at a given rate.
+    pub arrivals: Arrivals,
+    /// Which part of the requests is this client's.
+    #[serde(default, skip_serializing_if = "Share::is_whole")]
+    pub share: Share,
 }
 
 /// A stretch of time with a rate that is constant or changes linearly.
@@ -62,15 +46,6 @@ named! { "an arrival process";
     }
 }
 
-/// One request of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptEntry {
-    /// When it is due, in nanoseconds since the beginning.
-    pub at_ns: u64,
-    /// Which path.
-    pub url: u32,
-}
-
 /// A client's part of a schedule that several clients share: every `of`-th request, beginning with number
 /// `index`.
 ///
@@ -87,7 +62,7 @@ impl Share {
     /// All of it.
     pub const WHOLE: Share = Share { index: 0, of: 1 };
 
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         *self == Share::WHOLE
     }
 }
@@ -98,68 +73,37 @@ impl Default for Share {
     }
 }
 
-fn one() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
-fn is_one(number: &u32) -> bool {
-    *number == 1
-}
-
 impl Schedule {
-    /// How many clients replay it, each the whole of it.
-    pub fn clients(&self) -> u32 {
-        match self {
-            Schedule::Script { clients, .. } => (*clients).max(1),
-            Schedule::Rates { .. } => 1,
-        }
-    }
-
-    /// Its rate, where that is the same from beginning to end; a script has none.
+    /// Its rate, where that is the same from beginning to end.
     pub fn constant_rate(&self) -> Option<Rate> {
-        let Schedule::Rates { stages, .. } = self else { return None };
-        let first = stages.first()?.from;
-        stages.iter().all(|stage| stage.from == first && stage.to == first).then_some(first)
+        let first = self.stages.first()?.from;
+        self.stages.iter().all(|stage| stage.from == first && stage.to == first).then_some(first)
     }
 
     /// How long it lasts, `requests` at most; `None` where it has no end.
     pub fn lasts_ns(&self, requests: Option<u64>) -> Option<u64> {
-        match self {
-            Schedule::Script { entries, .. } => Some(entries.last().map_or(0, |entry| entry.at_ns)),
-            Schedule::Rates { stages, .. } => {
-                let whole: Option<u64> =
-                    stages.iter().try_fold(0_u64, |sum, stage| Some(sum.saturating_add(stage.duration_ns?)));
-                let slowest = stages.iter().flat_map(|stage| [stage.from, stage.to]).min();
-                let by_number = requests.zip(slowest.filter(|rate| rate.0 > 0)).map(|(requests, rate)| {
-                    let ns = u128::from(requests) * 1_000_000_000_000 / u128::from(rate.0);
-                    u64::try_from(ns).unwrap_or(u64::MAX)
-                });
-                [whole, by_number].into_iter().flatten().min()
-            }
-        }
+        let whole: Option<u64> =
+            self.stages.iter().try_fold(0_u64, |sum, stage| Some(sum.saturating_add(stage.duration_ns?)));
+        let slowest = self.stages.iter().flat_map(|stage| [stage.from, stage.to]).min();
+        let by_number = requests.zip(slowest.filter(|rate| rate.0 > 0)).map(|(requests, rate)| {
+            let ns = u128::from(requests) * 1_000_000_000_000 / u128::from(rate.0);
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        });
+        [whole, by_number].into_iter().flatten().min()
     }
 
     /// A description of the schedule.
     pub fn describe(&self) -> String {
-        match self {
-            Schedule::Script { entries, clients, .. } => {
-                let each = if *clients > 1 { ", all of it on each connection" } else { "" };
-                format!("a script of {}{each}", units::counted(entries.len() as u64, "request"))
-            }
-            Schedule::Rates { stages, arrivals, .. } => {
-                let stage = |stage: &Stage| match stage.from == stage.to {
-                    true => format!("{}", stage.from.per_second()),
-                    false => format!("{} to {}", stage.from.per_second(), stage.to.per_second()),
-                };
-                let spread = match arrivals {
-                    Arrivals::Even => "evenly spread",
-                    Arrivals::Poisson => "as a Poisson process",
-                };
-                let rates: Vec<String> = stages.iter().map(stage).collect();
-                format!("{} requests/s {spread}", rates.join(", then "))
-            }
-        }
+        let stage = |stage: &Stage| match stage.from == stage.to {
+            true => format!("{}", stage.from.per_second()),
+            false => format!("{} to {}", stage.from.per_second(), stage.to.per_second()),
+        };
+        let spread = match self.arrivals {
+            Arrivals::Even => "evenly spread",
+            Arrivals::Poisson => "as a Poisson process",
+        };
+        let rates: Vec<String> = self.stages.iter().map(stage).collect();
+        format!("{} requests/s {spread}", rates.join(", then "))
     }
 }
 

@@ -46,6 +46,7 @@ mod repetition;
 mod request_files;
 mod requests;
 mod resolve;
+mod script;
 mod servers;
 mod start;
 mod sweeps;
@@ -178,11 +179,16 @@ pub trait Library {
     /// # Errors
     /// Why the folder or the manifest cannot be read, in one sentence.
     fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String>;
-    /// A file of requests that a workload names: a list of URLs, a body or a timing script.
+    /// A file of requests that a workload names: a list of URLs or a body.
     ///
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn request_file(&self, file: &str) -> Result<DataFile, String>;
+    /// A timing script: a file, or the name of one in `replays/`.
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn replay(&self, name: &str) -> Result<DataFile, String>;
 }
 
 impl Study {

@@ -1,4 +1,4 @@
-//! What a client does: load a page, keep a closed or an open loop going, or play a video.
+//! What a client does: load a page, keep a closed or an open loop going, play a video, or replay a script.
 
 use std::str::FromStr;
 
@@ -8,7 +8,8 @@ use crate::named;
 use crate::origin_path::OriginPath;
 use crate::page::{self, Page};
 use crate::player::Player;
-use crate::schedule::{Schedule, ScriptEntry};
+use crate::schedule::Schedule;
+use crate::script::{ANY_STREAMS, Replay, Script};
 use crate::units::{format_ns, parse_duration_ns};
 use crate::url_pattern::Pattern;
 
@@ -24,6 +25,8 @@ pub enum Workload {
     Open(OpenLoop),
     /// Play a presentation, segment by segment, as an adaptive player does.
     Player(Player),
+    /// Replay a timing script: a recorded session.
+    Script(Script),
 }
 
 named! { "a kind of workload";
@@ -37,10 +40,12 @@ named! { "a kind of workload";
         Open = "open",
         /// Videos that are played.
         Player = "player",
+        /// Timing scripts that are replayed.
+        Script = "script",
     }
 }
 
-/// What closed and open loops have in common.
+/// What closed and open loops and scripts have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopLoad {
     /// Paths to request, in turn.
@@ -158,6 +163,7 @@ impl WorkloadKind {
             WorkloadKind::Closed => "closed loop",
             WorkloadKind::Open => "open loop",
             WorkloadKind::Player => "video",
+            WorkloadKind::Script => "replay of a script",
         }
     }
 }
@@ -170,6 +176,7 @@ impl Workload {
             Workload::Closed(_) => WorkloadKind::Closed,
             Workload::Open(_) => WorkloadKind::Open,
             Workload::Player(_) => WorkloadKind::Player,
+            Workload::Script(_) => WorkloadKind::Script,
         }
     }
 
@@ -183,10 +190,17 @@ impl Workload {
         if let Workload::Player(player) = self { Some(player) } else { None }
     }
 
-    /// What a closed or an open loop requests over which connections.
+    /// The script that it replays.
+    pub const fn script(&self) -> Option<&Script> {
+        if let Workload::Script(script) = self { Some(script) } else { None }
+    }
+
+    /// What a closed or an open loop or a script requests over which connections.
     pub const fn as_loop(&self) -> Option<&LoopLoad> {
         match self {
-            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => Some(load),
+            Workload::Closed(ClosedLoop { load, .. })
+            | Workload::Open(OpenLoop { load, .. })
+            | Workload::Script(Script { load, .. }) => Some(load),
             _ => None,
         }
     }
@@ -194,9 +208,16 @@ impl Workload {
     /// The same, to change it.
     pub const fn as_loop_mut(&mut self) -> Option<&mut LoopLoad> {
         match self {
-            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => Some(load),
+            Workload::Closed(ClosedLoop { load, .. })
+            | Workload::Open(OpenLoop { load, .. })
+            | Workload::Script(Script { load, .. }) => Some(load),
             _ => None,
         }
+    }
+
+    /// Whether requests are due at times, whether or not the server keeps up.
+    pub const fn is_timed(&self) -> bool {
+        matches!(self, Workload::Open(_) | Workload::Script(_))
     }
 
     /// When the requests of an open loop are due.
@@ -211,9 +232,9 @@ impl Workload {
             Workload::Player(player) => {
                 player.resources().into_iter().map(|resource| resource.path).collect()
             }
-            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
-                load.paths.clone()
-            }
+            Workload::Closed(ClosedLoop { load, .. })
+            | Workload::Open(OpenLoop { load, .. })
+            | Workload::Script(Script { load, .. }) => load.paths.clone(),
         }
     }
 
@@ -228,7 +249,9 @@ impl Workload {
             Workload::Page(_) => None,
             // A player requests one segment of each track after the other.
             Workload::Player(player) => Some(player.requests_at_once()),
-            _ => Some(self.as_loop().map_or(1, |load| load.streams)),
+            _ => {
+                Some(self.as_loop().map_or(1, |load| load.streams)).filter(|streams| *streams != ANY_STREAMS)
+            }
         }
     }
 
@@ -247,6 +270,7 @@ impl Workload {
         let measured_ns = match self {
             Workload::Closed(closed) => closed.duration_ns,
             Workload::Open(open) => open.schedule.lasts_ns(open.load.requests),
+            Workload::Script(script) if script.replay == Replay::Schedule => Some(script.lasts_ns()),
             _ => None,
         };
         measured_ns.map(|ns| ns.saturating_add(self.warmup_ns()))
@@ -264,13 +288,7 @@ impl Workload {
         match self {
             Workload::Page(page) => page.resources.iter().map(|resource| resource.bytes).sum(),
             Workload::Player(player) => player.least_bytes(),
-            Workload::Open(OpenLoop {
-                load, schedule: Schedule::Script { entries, clients, .. }, ..
-            }) => {
-                let path = |entry: &ScriptEntry| load.paths.get(entry.url as usize);
-                let once = entries.iter().filter_map(path).filter_map(of_path).fold(0, u64::saturating_add);
-                once.saturating_mul(u64::from(*clients))
-            }
+            Workload::Script(script) => script.body_bytes,
             Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
                 load.requests.unwrap_or(0).saturating_mul(each(load))
             }
@@ -302,7 +320,11 @@ impl Workload {
     /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady
     /// state.
     pub fn is_steady(&self) -> bool {
-        self.as_loop().is_some() && self.schedule().is_none_or(|schedule| schedule.constant_rate().is_some())
+        match self {
+            Workload::Closed(_) => true,
+            Workload::Open(open) => open.schedule.constant_rate().is_some(),
+            Workload::Page(_) | Workload::Player(_) | Workload::Script(_) => false,
+        }
     }
 
     /// One line, such as `closed loop over 1 path: 2 connections × 10 streams, for 5 s after 1 s of warm-up`.
@@ -324,6 +346,9 @@ impl Workload {
                 load.describe_end(schedule.lasts_ns(None))
             ),
             Workload::Player(player) => format!("video: {}", player.describe()),
+            Workload::Script(script) => {
+                format!("replay of a script: {}{}", script.describe(), script.describe_connections())
+            }
         }
     }
 
@@ -341,6 +366,7 @@ impl Workload {
             Workload::Player(player) => {
                 format!("ends with {} segments, {} of media", player.segments(), format_ns(player.media_ns()))
             }
+            Workload::Script(_) => "ends with the last request of a script".to_owned(),
             _ if self.requests().is_some() => "ends after a number of requests".to_owned(),
             _ => "ends after a time".to_owned(),
         }

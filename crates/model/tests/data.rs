@@ -129,6 +129,10 @@ impl Library for Folders {
         Err(format!("there is no file {file}"))
     }
 
+    fn replay(&self, name: &str) -> Result<DataFile, String> {
+        Err(format!("there is no script {name}"))
+    }
+
     fn page(&self, name: &str) -> Result<DataFile, String> {
         Ok(DataFile { file: format!("pages/{name}.toml"), text: text("pages", name) })
     }

@@ -55,15 +55,19 @@ impl Csv {
 }
 
 /// A table in three formats: CSV, Markdown, JSON.
-pub(crate) struct TableText {
-    pub(crate) csv: String,
-    pub(crate) markdown: String,
-    pub(crate) json: String,
+#[derive(Clone, Debug)]
+pub struct TableText {
+    /// Comma-separated values with a header.
+    pub csv: String,
+    /// A table of GitHub's Markdown.
+    pub markdown: String,
+    /// A list of objects.
+    pub json: String,
 }
 
 impl TableText {
     /// Writes rows of values below the names of their columns.
-    pub(crate) fn new(columns: &[&str], rows: &[Vec<Value>]) -> TableText {
+    pub fn new(columns: &[&str], rows: &[Vec<Value>]) -> TableText {
         let mut csv = Csv::default();
         csv.line(columns.iter().map(|name| csv_text(name)));
         let names: Vec<String> = columns.iter().map(|name| markdown(name)).collect();

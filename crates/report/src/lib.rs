@@ -44,6 +44,7 @@ use analysis::summary::Summary;
 use model::Plan;
 
 pub use across::{AcrossInput, Side, across_html, across_markdown, across_terminal};
+pub use encode::TableText;
 pub use playback::{RunPlayback, SegmentSpan, StallSpan};
 pub use timeline::{RunTimeline, Track};
 pub use trace::{ConnectionTrace, MOST_TRACED_REQUESTS, RequestTrace, RunTrace, representative_run};

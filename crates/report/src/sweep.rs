@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Network;
 use model::network::{Direction, LinkRate, Loss, Queue};
 use model::plan::{Cell, Plan, ServerChain};
-use model::schedule::{Rate, Schedule};
+use model::schedule::Rate;
 use model::tunable::Setting;
 use model::workload::{LoopLoad, Workload};
 
@@ -261,10 +261,8 @@ impl FactorLevel {
     }
 
     fn clear_rate(&mut self) {
-        if let FactorLevel::Workload(Workload::Open(open)) = self
-            && let Schedule::Rates { stages, .. } = &mut open.schedule
-        {
-            stages.iter_mut().for_each(|stage| (stage.from, stage.to) = (Rate(0), Rate(0)));
+        if let FactorLevel::Workload(Workload::Open(open)) = self {
+            open.schedule.stages.iter_mut().for_each(|stage| (stage.from, stage.to) = (Rate(0), Rate(0)));
         }
     }
 
@@ -483,7 +481,7 @@ mod tests {
         let stages = vec![Stage { from: rate, to: rate, duration_ns: Some(1) }];
         FactorLevel::Workload(Workload::Open(OpenLoop {
             load: LoopLoad::new("/"),
-            schedule: Schedule::Rates { stages, arrivals: Arrivals::Even, share: Share::WHOLE },
+            schedule: Schedule { stages, arrivals: Arrivals::Even, share: Share::WHOLE },
             queue_limit: 1,
         }))
     }

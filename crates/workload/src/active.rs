@@ -12,6 +12,7 @@ use crate::closed::{ClosedPlan, ClosedSource};
 use crate::open::{OpenPlan, OpenSource};
 use crate::page::{PageLoader, PageTree};
 use crate::player::{CmcdKeys, Video, VideoPlayer};
+use crate::script::{ScriptPlan, ScriptSource};
 use crate::source::{Beginning, Connections, Content, Due, NeverSent, Offer, RequestSource, Seeds};
 use crate::url_table::UrlTable;
 
@@ -26,6 +27,8 @@ pub enum SharedWorkload {
     Open(Arc<OpenPlan>),
     /// A video that is played.
     Player(Arc<Video>),
+    /// A timing script that is replayed.
+    Script(Arc<ScriptPlan>),
 }
 
 /// Any workload of one client.
@@ -39,6 +42,8 @@ pub enum ActiveWorkload {
     Open(OpenSource),
     /// A video that is played.
     Player(VideoPlayer),
+    /// A timing script that is replayed.
+    Script(ScriptSource),
 }
 
 impl SharedWorkload {
@@ -49,6 +54,7 @@ impl SharedWorkload {
             Workload::Closed(closed) => SharedWorkload::Closed(Arc::new(ClosedPlan::new(closed, options))),
             Workload::Open(open) => SharedWorkload::Open(Arc::new(OpenPlan::new(open, options, clients))),
             Workload::Player(player) => SharedWorkload::Player(Arc::new(Video::new(player))),
+            Workload::Script(script) => SharedWorkload::Script(Arc::new(ScriptPlan::new(script, options))),
         }
     }
 
@@ -60,6 +66,7 @@ impl SharedWorkload {
             SharedWorkload::Closed(plan) => ActiveWorkload::Closed(ClosedSource::new(plan, seeds, beginning)),
             SharedWorkload::Open(plan) => ActiveWorkload::Open(OpenSource::new(plan, seeds, beginning)),
             SharedWorkload::Player(video) => ActiveWorkload::Player(VideoPlayer::new(video, seeds, now)),
+            SharedWorkload::Script(plan) => ActiveWorkload::Script(ScriptSource::new(plan, beginning)),
         }
     }
 
@@ -69,7 +76,7 @@ impl SharedWorkload {
         match self {
             SharedWorkload::Closed(plan) => plan.ends_ns(group_ns),
             SharedWorkload::Open(plan) => plan.ends_ns(group_ns),
-            SharedWorkload::Page(_) | SharedWorkload::Player(_) => None,
+            SharedWorkload::Page(_) | SharedWorkload::Player(_) | SharedWorkload::Script(_) => None,
         }
     }
 }
@@ -84,6 +91,7 @@ macro_rules! forward {
                 ActiveWorkload::Closed(source) => source.$name($($argument),*),
                 ActiveWorkload::Open(source) => source.$name($($argument),*),
                 ActiveWorkload::Player(source) => source.$name($($argument),*),
+                ActiveWorkload::Script(source) => source.$name($($argument),*),
             }
         }
     };

@@ -12,9 +12,11 @@ use crate::formats::manifest::Resolver;
 use crate::formats::response::Head;
 use crate::links;
 use crate::page_model::{self, Modelled};
+use crate::recording::{Choice, record_har};
 use model::Page;
 use model::error::Source;
-use model::formats::{timing_script, url_list};
+use model::formats::timing_script::{NumberedScript, ParsedScript, jsonl};
+use model::formats::url_list;
 use model::page::ResourceKind;
 use model::url::Url;
 use model::url_pattern::Pattern;
@@ -74,16 +76,24 @@ pub fn flv(data: &[u8]) {
 }
 
 /// A timing script of h2load.
+/// A timing script of either format. What was read can be written and read again.
 pub fn timing_script(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match timing_script::parse(text) {
-        Ok(lines) => {
-            assert!(lines.is_sorted_by_key(|line| line.at_ns));
-            assert!(lines.iter().all(|line| !line.url.is_empty()));
-            let (urls, entries) = timing_script::numbered(&lines);
+    match ParsedScript::parse(text) {
+        Ok(ParsedScript { script, lines }) => {
+            assert_eq!(lines.len(), script.requests.len());
+            assert!(script.requests.is_sorted_by_key(|request| request.at_ns));
+            let NumberedScript { firsts, entries } = script.numbered();
             assert_eq!(entries.len(), lines.len());
-            for (entry, line) in entries.iter().zip(&lines) {
-                assert_eq!(urls[entry.url as usize].url, line.url);
+            for ((place, entry), request) in entries.iter().enumerate().zip(&script.requests) {
+                assert_eq!(script.requests[firsts[entry.url as usize]].url, request.url);
+                assert!(entry.after.iter().all(|other| (*other as usize) < place));
+            }
+            let again = jsonl::parse(&jsonl::write(&script));
+            // A URL of the other format may be longer than a line.
+            if script.requests.iter().all(|request| request.url.len() < 1000) {
+                let again = again.map(|again| again.script.numbered().firsts);
+                assert_eq!(again, Ok(firsts));
             }
         }
         Err(error) => assert_one_line(&error.to_string()),
@@ -131,13 +141,14 @@ pub fn access_log(data: &[u8]) {
     let field = |unit| TimeField { field: "time".to_owned(), unit };
     let mut format = LogFormat {
         form: LineForm::Json,
-        request_id: "id".to_owned(),
+        request_id: Some("id".to_owned()),
         request_time: field(TimeUnit::Seconds),
         precision_ns: 1,
         time: Some(field(TimeUnit::Milliseconds)),
         status: Some("a.0.b".to_owned()),
         body_bytes: None,
         remote_port: Some("port".to_owned()),
+        path: Some("id".to_owned()),
     };
     read_log(&format, log);
     match LinePattern::parse(&String::from_utf8_lossy(pattern)) {
@@ -162,6 +173,14 @@ pub fn har(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match page_model::parse_har(text) {
         Ok(page) => assert_readable(&page.title, &page.resources),
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+    match record_har(text, &Choice::default()) {
+        Ok(recording) => {
+            let again =
+                jsonl::parse(&jsonl::write(&recording.script)).map(|again| again.script.requests.len());
+            assert_eq!(again, Ok(recording.script.requests.len()));
+        }
         Err(error) => assert_one_line(&error.to_string()),
     }
 }
@@ -299,6 +318,11 @@ fn read_log(format: &LogFormat, log: &[u8]) {
     let read = reader.finish();
     assert!(read.lines.len() <= MOST_LINES);
     assert_eq!(read.first_fault.is_some(), read.unreadable > 0);
+    for line in log.split(|byte| *byte == b'\n') {
+        if let Ok(unit_ns) = format.read_any(line, |request| request.unit_ns) {
+            assert!(unit_ns > 0);
+        }
+    }
     read.first_fault.iter().for_each(|fault| assert_one_line(fault));
 }
 
@@ -315,6 +339,9 @@ mod tests {
     const SEEDS: &[&[u8]] = &[
         b"# comment\nhttps://a.test/\n/b GET\n/c POST name=value\n/d PUT <file\n/e POST @file\n",
         b"0\thttps://a.test/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n",
+        b"{\"h123_script\":1,\"title\":\"t\",\"origin\":\"https://a.test\",\"variant\":\"h2\"}\n{\"at_ms\":0,\"url\":\"/a\"}\n\
+          {\"at_ms\":1.5,\"url\":\"/b\",\"range\":\"0-9\",\"fields\":[[\"a\",\"b\"]],\"class\":\"c\",\"after\":[0],\"gap_ms\":1,\
+          \"status\":206,\"bytes\":10,\"crc32\":\"cbf43926\"}\n",
         b"/a/{random:1-7000}/{random:0-18446744073709551615}.ts",
         b"[{_}] {port} {id} {time}us {{}}\n[x] 1 0-7 12us {}\n{\"id\":\"0-7\",\"time\":0.5,\"a\":[{\"b\":200}]}\n",
         b"\xef\xbb\xbf/\xc3\xa4 \xe2\x80\xa8\n1e3\t/\n",
@@ -334,7 +361,7 @@ mod tests {
         include_str!("formats/clients/recorded/curl.txt").as_bytes(),
         include_str!("formats/clients/recorded/siege.txt").as_bytes(),
         b"</a.css>; rel=preload; as=style, <http://a/b?c#d>;x=\"\\\"\";rel=\"a preload\"",
-        b"{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
+        b"{\"log\":{\"entries\":[{\"startedDateTime\":\"2026-01-02T03:04:05.5Z\",\"time\":9.5,\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
           \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         b"<MPD type='dynamic' availabilityStartTime='2026-01-01T00:00:00Z' timeShiftBufferDepth='PT9S'><Period><AdaptationSet \

@@ -3,6 +3,7 @@
 //! A request that finds no free connection waits in a queue and keeps its intended time. Its latency includes
 //! the wait, so coordinated omission cannot happen.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ const CLIENT_QUEUE_ROOM: usize = 16;
 #[derive(Debug)]
 pub struct OpenPlan {
     load: LoopLoad,
-    schedule: Arc<Schedule>,
+    schedule: Schedule,
     urls: Arc<UrlHosts>,
     queue_limit: usize,
     /// Initial capacity of each queue.
@@ -38,47 +39,38 @@ impl OpenPlan {
     /// An open loop of `clients` clients with these options.
     pub(crate) fn new(open: &OpenLoop, options: &Options, clients: u32) -> Self {
         let OpenLoop { load, schedule, queue_limit } = open;
-        let replays = schedule.clients();
-        // Each client that replays a whole script has one connection.
-        let connections = if replays > 1 { 1 } else { load.connections };
         OpenPlan {
             load: load.clone(),
-            schedule: Arc::new(schedule.clone()),
+            schedule: schedule.clone(),
             urls: Arc::new(UrlHosts::new(load.paths.len(), &options.requests)),
             queue_limit: *queue_limit as usize,
-            room: if replays.max(clients) > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM },
+            room: if clients > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM },
             connections: Connections {
                 // A connection that serves one request is part of that request, so none is opened ahead.
-                at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
-                limit: connections,
+                at_once: if options.connections.requests_each == Some(1) { 0 } else { load.connections },
+                limit: load.connections,
                 streams: load.streams,
             },
         }
     }
 
-    /// When rates end, in a group that begins at `group_ns`; each client has its own time for a script.
+    /// When the rates end, in a group that begins at `group_ns`.
     pub(crate) fn ends_ns(&self, group_ns: u64) -> Option<u64> {
-        let lasts_ns = match *self.schedule {
-            Schedule::Rates { .. } => self.schedule.lasts_ns(None),
-            Schedule::Script { .. } => None,
-        };
-        lasts_ns.map(|lasts_ns| group_ns.saturating_add(self.load.warmup_ns).saturating_add(lasts_ns))
+        let lasts_ns = self.schedule.lasts_ns(None)?;
+        Some(group_ns.saturating_add(self.load.warmup_ns).saturating_add(lasts_ns))
     }
 
     /// The schedule of a client that begins this late, and its part of the warm-up.
     ///
     /// It has the rates of its group at every time. Its requests are due from its own beginning on, so
     /// clients that begin one after the other do not send at the same times.
-    fn schedule_from(&self, late_ns: u64) -> (Arc<Schedule>, u64) {
+    fn schedule_from(&self, late_ns: u64) -> (Cow<'_, Schedule>, u64) {
         let warmup_ns = self.load.warmup_ns;
-        let schedule = match &*self.schedule {
-            Schedule::Rates { stages, arrivals, share } if late_ns > warmup_ns => {
-                let stages = rest(stages, late_ns - warmup_ns);
-                Arc::new(Schedule::Rates { stages, arrivals: *arrivals, share: *share })
-            }
-            Schedule::Rates { .. } => Arc::clone(&self.schedule),
-            // A script follows its client.
-            Schedule::Script { .. } => return (Arc::clone(&self.schedule), warmup_ns),
+        let schedule = if late_ns > warmup_ns {
+            let stages = rest(&self.schedule.stages, late_ns - warmup_ns);
+            Cow::Owned(Schedule { stages, ..self.schedule.clone() })
+        } else {
+            Cow::Borrowed(&self.schedule)
         };
         (schedule, warmup_ns.saturating_sub(late_ns))
     }
@@ -109,15 +101,13 @@ pub struct OpenSource {
     pacer: Pacer,
     began_ns: u64,
     warmup_ends_ns: u64,
-    /// Due requests that wait, by host; where several clients replay a script, by client and host.
+    /// Due requests that wait, by host.
     queues: Vec<VecDeque<Due>>,
     waiting: usize,
     in_flight: u64,
     never_sent: NeverSent,
-    /// When the schedule ends, if it does.
+    /// When the schedule ends, if it does; what is in flight then is cut off after a short while.
     ends_ns: Option<u64>,
-    /// Whether that end also cuts off what is in flight, after a short while.
-    cuts_answers: bool,
     stopped: bool,
 }
 
@@ -127,25 +117,19 @@ impl OpenSource {
         let arrivals = SplitMix64::new(seeds.shared).next_u64();
         let (schedule, warmup_ns) = plan.schedule_from(beginning.late_ns());
         let warmup_ends_ns = beginning.group_ns.saturating_add(plan.load.warmup_ns);
-        // A script ends with its last request, whose response is awaited.
-        let cuts_answers = matches!(*schedule, Schedule::Rates { .. });
-        let lasts_ns = plan.schedule.lasts_ns(None);
-        let began_ns = if cuts_answers { beginning.group_ns } else { beginning.client_ns };
-        let ends_ns =
-            lasts_ns.map(|lasts_ns| began_ns.saturating_add(plan.load.warmup_ns).saturating_add(lasts_ns));
+        let pacer = Pacer::new(&schedule, plan.load.requests, warmup_ns, arrivals);
         let urls = Urls::new(Arc::clone(&plan.urls), seeds.of(Stream::Order));
-        let queues = urls.targets() * schedule.clients() as usize;
+        let queues = urls.targets();
         OpenSource {
             urls,
-            pacer: Pacer::new(schedule, plan.load.requests, warmup_ns, arrivals),
+            pacer,
             began_ns: beginning.client_ns,
             warmup_ends_ns,
             queues: (0..queues).map(|_| VecDeque::with_capacity(plan.room)).collect(),
             waiting: 0,
             in_flight: 0,
             never_sent: NeverSent::default(),
-            ends_ns,
-            cuts_answers,
+            ends_ns: plan.ends_ns(beginning.group_ns),
             stopped: false,
             plan,
         }
@@ -183,7 +167,7 @@ impl RequestSource for OpenSource {
     }
 
     fn is_finished(&self, now: u64) -> bool {
-        let cut = self.cuts_answers && self.drained_ns().is_some_and(|drained| now >= drained);
+        let cut = self.drained_ns().is_some_and(|drained| now >= drained);
         let done = self.waiting == 0 && self.in_flight == 0;
         cut || (done && (self.stopped || self.pacer.next().is_none()))
     }
@@ -208,8 +192,8 @@ impl RequestSource for OpenSource {
                 break;
             }
             self.pacer.advance();
-            let Some(url) = planned.url.or_else(|| self.urls.next_url()) else { break };
-            let target = self.urls.target_of(url) + planned.client as usize * self.urls.targets();
+            let Some(url) = self.urls.next_url() else { break };
+            let target = self.urls.target_of(url);
             if self.waiting < self.plan.queue_limit
                 && let Some(queue) = self.queues.get_mut(target)
             {
@@ -238,7 +222,7 @@ impl RequestSource for OpenSource {
         if self.stopped {
             return None;
         }
-        let pending = self.waiting > 0 || (self.cuts_answers && self.in_flight > 0);
+        let pending = self.waiting > 0 || self.in_flight > 0;
         let due = self.pacer.next().map(|planned| self.began_ns.saturating_add(planned.at_ns));
         let drained = self.drained_ns().filter(|_| pending);
         [due, drained].into_iter().flatten().min()
@@ -258,7 +242,7 @@ impl RequestSource for OpenSource {
 mod tests {
     use super::*;
     use model::sample::Phase;
-    use model::schedule::{Arrivals, Rate, ScriptEntry, Share};
+    use model::schedule::{Arrivals, Rate, Share};
 
     const S: u64 = 1_000_000_000;
 
@@ -286,8 +270,8 @@ mod tests {
     /// 10 requests/s for 2 s, beginning at 5 s.
     fn open(queue_limit: u32) -> OpenSource {
         let stage = Stage { from: Rate(10_000), to: Rate(10_000), duration_ns: Some(2 * S) };
-        let schedule = Schedule::Rates { stages: vec![stage], arrivals: Arrivals::Even, share: Share::WHOLE };
-        OpenSource { cuts_answers: false, ..source(&["/a", "/b"], schedule, queue_limit) }
+        let schedule = Schedule { stages: vec![stage], arrivals: Arrivals::Even, share: Share::WHOLE };
+        source(&["/a", "/b"], schedule, queue_limit)
     }
 
     #[test]
@@ -310,7 +294,7 @@ mod tests {
     fn late_clients_have_the_rates_of_their_group_until_its_end() {
         let stage = |from, to, s: u64| Stage { from: Rate(from), to: Rate(to), duration_ns: Some(s * S) };
         let stages = vec![stage(1000, 1000, 2), stage(1000, 3000, 4)];
-        let schedule = Schedule::Rates { stages, arrivals: Arrivals::Even, share: Share::WHOLE };
+        let schedule = Schedule { stages, arrivals: Arrivals::Even, share: Share::WHOLE };
         let load = LoopLoad { warmup_ns: 2 * S, ..LoopLoad::new("/") };
         let open = OpenLoop { load, schedule, queue_limit: 100 };
         // One request per second for two seconds of warm-up and two more, then eight in a ramp.
@@ -327,20 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn a_script_follows_its_client() {
-        let entries = vec![ScriptEntry { at_ns: 0, url: 0 }, ScriptEntry { at_ns: S, url: 0 }];
-        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 1 };
-        let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 100 };
-        assert_eq!(due(&open, 3 * S).0, [3 * S, 4 * S]);
-        let client = begin(&open, 0, Beginning { group_ns: 5 * S, client_ns: 8 * S });
-        assert_eq!(client.drained_ns(), Some(9 * S + DRAIN_NS));
-    }
-
-    #[test]
     fn clients_with_their_own_seeds_have_their_own_arrivals() {
         let stage = Stage { from: Rate(10_000), to: Rate(10_000), duration_ns: Some(2 * S) };
-        let schedule =
-            Schedule::Rates { stages: vec![stage], arrivals: Arrivals::Poisson, share: Share::WHOLE };
+        let schedule = Schedule { stages: vec![stage], arrivals: Arrivals::Poisson, share: Share::WHOLE };
         let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 100 };
         let first = |client| {
             let shared = Seeds::new(7, 1, client).shared;
@@ -348,20 +321,6 @@ mod tests {
         };
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
-    }
-
-    #[test]
-    fn clients_that_replay_a_script_have_a_queue_each() {
-        let entries = vec![ScriptEntry { at_ns: 0, url: 1 }, ScriptEntry { at_ns: 0, url: 0 }];
-        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 3 };
-        let mut open = source(&["/a", "/b"], schedule, 100);
-        open.handle_time(5 * S);
-        assert_eq!(open.targets(), 3);
-        for client in 0..3 {
-            let taken: Vec<u32> =
-                std::iter::from_fn(|| open.poll_request(client, 0)).map(|due| due.url).collect();
-            assert_eq!(taken, [1, 0], "client {client}");
-        }
     }
 
     #[test]
@@ -385,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_answers_but_not_forever_for_a_connection() {
+    fn it_does_not_wait_forever_for_a_connection() {
         let mut open = open(100);
         open.handle_time(7 * S);
         assert_eq!(open.waiting(0), 20);
@@ -393,14 +352,12 @@ mod tests {
         assert_eq!(open.next_ns(), Some(8 * S), "when those that wait are given up");
         open.handle_time(8 * S);
         assert_eq!((open.waiting(0), open.never_sent), (0, NeverSent { all: 19, held: 19 }));
-        assert!(!open.is_finished(8 * S), "one is still to be answered");
-        open.handle_done(0, true, 0);
-        assert!(open.is_finished(8 * S));
+        assert!(open.is_finished(8 * S), "and what is in flight is cut off");
     }
 
     #[test]
     fn an_end_that_cuts_answers_waits_a_second_for_them() {
-        let mut open = OpenSource { cuts_answers: true, ..open(100) };
+        let mut open = open(100);
         open.handle_time(7 * S);
         while open.poll_request(0, 0).is_some() {}
         assert_eq!(open.next_ns(), Some(8 * S), "nothing waits, and the loop still wakes");

@@ -7,8 +7,6 @@
 //! integers and each time is computed from its place, so nothing drifts: neither a late request nor rounding
 //! moves a later one.
 
-use std::sync::Arc;
-
 use model::number::{self, float};
 use model::schedule::{Arrivals, Schedule, Share, Stage};
 use model::shuffle::SplitMix64;
@@ -20,7 +18,11 @@ const PLACE_BITS: u32 = 24;
 /// The due times of one client's requests, in rising order.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    times: Times,
+    course: Course,
+    arrivals: Arrivals,
+    random: SplitMix64,
+    /// The place of the last request of a Poisson process.
+    place: u64,
     share: Share,
     /// The number of the next request of the whole schedule.
     number: u64,
@@ -39,35 +41,24 @@ pub struct Planned {
     pub number: u64,
     /// When it is due, in nanoseconds since the schedule's beginning.
     pub at_ns: u64,
-    /// Which URL, where the schedule sets it.
-    pub url: Option<u32>,
-    /// Which client sends it, where several clients replay a script.
-    pub client: u32,
-}
-
-#[derive(Clone, Debug)]
-enum Times {
-    Rates { course: Course, arrivals: Arrivals, random: SplitMix64, place: u64 },
-    Script { schedule: Arc<Schedule>, clients: u32 },
 }
 
 impl Pacer {
     /// The pacer of a schedule. A warm-up at its first rate precedes it, and at most `requests` follow the
     /// warm-up.
-    pub fn new(schedule: Arc<Schedule>, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
-        let (times, share) = match &*schedule {
-            Schedule::Rates { stages, arrivals, share } => {
-                let course = Course::new(stages, warmup_ns);
-                let random = SplitMix64::new(seed);
-                (Times::Rates { course, arrivals: *arrivals, random, place: 0 }, *share)
-            }
-            Schedule::Script { share, .. } => {
-                let (clients, share) = (schedule.clients(), *share);
-                (Times::Script { schedule, clients }, share)
-            }
+    pub fn new(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
+        let mut pacer = Pacer {
+            course: Course::new(&schedule.stages, warmup_ns),
+            arrivals: schedule.arrivals,
+            random: SplitMix64::new(seed),
+            place: 0,
+            share: schedule.share,
+            number: 0,
+            limit: requests.unwrap_or(u64::MAX),
+            warmup_ns,
+            warmed: 0,
+            next: None,
         };
-        let limit = requests.unwrap_or(u64::MAX);
-        let mut pacer = Pacer { times, share, number: 0, limit, warmup_ns, warmed: 0, next: None };
         pacer.advance();
         pacer
     }
@@ -82,39 +73,27 @@ impl Pacer {
         self.next = loop {
             let number = self.number;
             self.number += 1;
-            let Some((at_ns, url, client)) = self.times.of(number) else { break None };
+            let Some(at_ns) = self.time_of(number) else { break None };
             self.warmed += u64::from(at_ns < self.warmup_ns);
             if number >= self.limit.saturating_add(self.warmed) {
                 break None;
             }
             if number % u64::from(self.share.of.max(1)) == u64::from(self.share.index) {
-                break Some(Planned { number, at_ns, url, client });
+                break Some(Planned { number, at_ns });
             }
         };
     }
-}
 
-impl Times {
-    /// Time, URL and client of request `number`; called once for each number, in ascending order.
-    fn of(&mut self, number: u64) -> Option<(u64, Option<u32>, u32)> {
-        match self {
-            Times::Rates { course, arrivals, random, place } => {
-                let at = match arrivals {
-                    Arrivals::Even => number << PLACE_BITS,
-                    Arrivals::Poisson => {
-                        *place = place.saturating_add(exponential(random));
-                        *place
-                    }
-                };
-                course.time_of(at).map(|at_ns| (at_ns, None, 0))
+    /// The time of request `number`; called once for each number, in ascending order.
+    fn time_of(&mut self, number: u64) -> Option<u64> {
+        let at = match self.arrivals {
+            Arrivals::Even => number << PLACE_BITS,
+            Arrivals::Poisson => {
+                self.place = self.place.saturating_add(exponential(&mut self.random));
+                self.place
             }
-            Times::Script { schedule, clients } => {
-                let Schedule::Script { entries, .. } = &**schedule else { return None };
-                let entry = entries.get(usize::try_from(number / u64::from(*clients)).ok()?)?;
-                let client = u32::try_from(number % u64::from(*clients)).ok()?;
-                Some((entry.at_ns, Some(entry.url), client))
-            }
-        }
+        };
+        self.course.time_of(at)
     }
 }
 
@@ -206,7 +185,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::schedule::{Rate, ScriptEntry};
+    use model::schedule::Rate;
 
     const S: u64 = 1_000_000_000;
 
@@ -215,11 +194,11 @@ mod tests {
     }
 
     fn rates(stages: &[Stage], arrivals: Arrivals, share: Share) -> Schedule {
-        Schedule::Rates { stages: stages.to_vec(), arrivals, share }
+        Schedule { stages: stages.to_vec(), arrivals, share }
     }
 
     fn times(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Vec<u64> {
-        let mut pacer = Pacer::new(Arc::new(schedule.clone()), requests, warmup_ns, seed);
+        let mut pacer = Pacer::new(schedule, requests, warmup_ns, seed);
         std::iter::from_fn(|| {
             let planned = pacer.next()?;
             pacer.advance();
@@ -315,28 +294,6 @@ mod tests {
             dealt.sort_unstable();
             assert_eq!(dealt, whole, "{arrivals:?}: threads agree on how many the warm-up has");
         }
-    }
-
-    #[test]
-    fn a_script_is_replayed_exactly() {
-        let entries = [(0, 1), (5, 0), (5, 1)].map(|(at_ns, url)| ScriptEntry { at_ns, url }).to_vec();
-        let schedule =
-            Schedule::Script { entries: entries.clone(), share: Share { index: 1, of: 2 }, clients: 1 };
-        let pacer = Pacer::new(Arc::new(schedule), None, 0, 0);
-        assert_eq!(pacer.next(), Some(Planned { number: 1, at_ns: 5, url: Some(0), client: 0 }));
-        let each = Schedule::Script { entries, share: Share::WHOLE, clients: 2 };
-        let mut pacer = Pacer::new(Arc::new(each), None, 0, 0);
-        let mut planned = Vec::new();
-        while let Some(next) = pacer.next() {
-            planned.push((next.at_ns, next.url, next.client));
-            pacer.advance();
-        }
-        let (first, second) = (Some(1), Some(0));
-        assert_eq!(
-            planned,
-            [(0, first, 0), (0, first, 1), (5, second, 0), (5, second, 1), (5, first, 0), (5, first, 1)],
-            "every client replays every line"
-        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use model::page::ResourceKind;
 use model::url::Url;
 
 pub use css::references as css_references;
-pub use har::{HarError, HarPage, parse_har};
+pub use har::{HarPage, parse_har};
 pub use html::references as html_references;
 
 /// The most resources of a modelled page.

@@ -148,8 +148,7 @@ pub trait RequestSource {
     /// How connections are opened, where the assignment allows `limit` connections to one host.
     fn connections(&self, limit: u32) -> Connections;
 
-    /// The number of hosts. Clients that each replay a whole script count every host again, in the same
-    /// order.
+    /// The number of hosts.
     fn targets(&self) -> usize {
         1
     }

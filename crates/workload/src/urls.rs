@@ -40,6 +40,16 @@ impl UrlHosts {
         }
         UrlHosts { targets, target_of, is_random: options.random_order }
     }
+
+    /// The number of hosts.
+    pub fn targets(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// The host of a URL.
+    pub fn target_of(&self, url: u32) -> usize {
+        self.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
+    }
 }
 
 impl Urls {
@@ -52,12 +62,12 @@ impl Urls {
 
     /// The number of hosts.
     pub fn targets(&self) -> usize {
-        self.hosts.targets.len()
+        self.hosts.targets()
     }
 
     /// The host of a URL.
     pub fn target_of(&self, url: u32) -> usize {
-        self.hosts.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
+        self.hosts.target_of(url)
     }
 
     /// The next URL on any host.

@@ -1,5 +1,6 @@
 //! The bytes of every response are those of the page's resource.
 
+use model::plan::ClientGroup;
 use model::sample::FailureKind;
 
 use super::{Check, Context, Finding, check_none_wrong};
@@ -7,7 +8,7 @@ use crate::run::page_of;
 
 pub(super) const CHECK: Check = Check {
     measures: "responses of a page whose bytes differ from the page's resource; the client compares every \
-               byte",
+               byte. Of scripts with known CRC-32s: responses with others",
     why: "A body of the right length with other bytes is different content: stale, from another page, or \
           corrupted.",
     remedy: "Look at what the server sends (`h123 trace`), and make it serve the folder that the study \
@@ -20,8 +21,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let (mut wrong, mut all) = (0, 0);
-    let pages = context.own.facts().filter(|(group, _)| page_of(context.plan, group).is_some());
-    for (_, facts) in pages {
+    let knows_content = |group: &ClientGroup| {
+        let own = &context.plan.workload_of(group).options.requests.paths;
+        page_of(context.plan, group).is_some() || own.iter().any(|path| path.expects.body_crc32.is_some())
+    };
+    for (_, facts) in context.own.facts().filter(|(group, _)| knows_content(group)) {
         wrong += facts.failures.get(&FailureKind::WrongContent).copied().unwrap_or(0);
         all += facts.requests;
     }

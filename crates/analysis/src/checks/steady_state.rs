@@ -140,7 +140,7 @@ mod tests {
         silent("steady_state", &Bench::page(&[Variant::H1]));
         let mut bench = Bench::open(&[Variant::H1]);
         if let Workload::Open(open) = &mut bench.plan.workloads[0].workload
-            && let Schedule::Rates { stages, .. } = &mut open.schedule
+            && let Schedule { stages, .. } = &mut open.schedule
         {
             *stages = vec![Stage { from: Rate(1000), to: Rate(2000), duration_ns: Some(1_000_000_000) }];
         }

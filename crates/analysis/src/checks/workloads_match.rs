@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::number;
+use model::script::Script;
 use model::workload::{Workload, WorkloadKind};
 
 use super::{Check, CheckOutcome, Context, DISTURBED_SHARE, Finding, Side, check};
@@ -17,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     passes: "equal (bytes of loops: within 1 %; of random paths also within three standard errors), in at least \
              nine of ten blocks",
     caveat: "different in more than a tenth of the blocks, or in the median run of a server with a `url`, whose \
-             content may change at any time",
+             content may change at any time; scripts with different requests",
     invalidates: "different in the median run",
     why: "If one side requests or receives more than the other, the comparison measures the work and not \
           the version.",
@@ -34,6 +35,9 @@ const RANDOM_ERRORS: f64 = 3.0;
 /// Judged by the median runs; a caveat if more than a tenth of the blocks differ, because a minority of the
 /// runs does not change the median run.
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    if let Some(finding) = different_scripts(context) {
+        return Some(finding);
+    }
     let (own, baseline) = (runs_of(context, &context.own), runs_of(context, context.baseline.as_ref()?));
     let (typical, expected) = (Work::median(own.values())?, Work::median(baseline.values())?);
     let pairs: Vec<(&Work, &Work)> =
@@ -51,6 +55,22 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let threshold = format!("{}, as in the baseline", expected.describe());
     Some(Finding { result, measured: format!("{}{note}", typical.describe()), threshold })
+}
+
+/// A caveat if the sides replay scripts with different requests: the study chose so.
+fn different_scripts(context: &Context<'_>) -> Option<Finding> {
+    let script = |side: &Side<'_>| context.plan.workload_of(&side.cell.group).workload.script();
+    let (own, other) = (script(&context.own)?, script(context.baseline.as_ref()?)?);
+    let requests = |script: &'_ Script| script.entries.iter().map(|entry| entry.url).collect::<Vec<_>>();
+    if own.load.paths == other.load.paths && requests(own) == requests(other) {
+        return None;
+    }
+    let describe = |script: &Script| {
+        let bytes = model::units::format_bytes(number::float(script.body_bytes));
+        format!("a different script: {}, {bytes}", script.describe())
+    };
+    let threshold = format!("{}, as in the baseline", other.describe());
+    Some(Finding { result: CheckOutcome::Caveat, measured: describe(own), threshold })
 }
 
 /// The work of each run that succeeded, by its block.
@@ -250,6 +270,20 @@ mod tests {
         let note = " in the median run, but different work in 2 of 10 blocks";
         assert!(found.measured.starts_with("50 requests, ") && found.measured.ends_with(note), "{found:?}");
         fails("workloads_match", &short_in(&[0, 2, 3, 5, 7, 9]));
+    }
+
+    #[test]
+    fn different_scripts_are_a_caveat_that_says_so() {
+        passes("workloads_match", &Bench::script(&[Variant::H1s, Variant::H2]));
+        let mut bench = Bench::script(&[Variant::H1s, Variant::H2]);
+        let mut other = bench.plan.workloads[0].clone();
+        other.workload.as_loop_mut().unwrap().paths.push("/b".to_owned());
+        bench.plan.workloads.push(other);
+        bench.plan.cells[1].group.workload = 1;
+        let summary = bench.summary();
+        let found = summary.cells[1].validity.iter().find(|check| check.check == "workloads_match").unwrap();
+        assert_eq!(found.result, CheckOutcome::Caveat);
+        assert!(found.measured.starts_with("a different script: 50 requests in 49 ms, at"), "{found:?}");
     }
 
     #[test]

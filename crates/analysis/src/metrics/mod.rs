@@ -98,10 +98,12 @@ type ExternalTimes = fn(&ExternalReport) -> Vec<(u64, u64)>;
 type RunValue = fn(&View<'_>) -> Option<f64>;
 
 const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
-const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
-const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
-const LOOPS_AND_PLAYER: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
-const OPEN_AND_PLAYER: &[WorkloadKind] = &[WorkloadKind::Open, WorkloadKind::Player];
+/// Workloads whose requests are due at times.
+const OPEN: &[WorkloadKind] = &[WorkloadKind::Open, WorkloadKind::Script];
+const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Script];
+const LOOPS_AND_PLAYER: &[WorkloadKind] =
+    &[WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Script, WorkloadKind::Player];
+const OPEN_AND_PLAYER: &[WorkloadKind] = &[WorkloadKind::Open, WorkloadKind::Script, WorkloadKind::Player];
 const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
 const ANY: &[WorkloadKind] = &WorkloadKind::ALL;
 

@@ -22,7 +22,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         start: START,
-        end: "last response of the batch done; only in loops that end after a number of requests, if every request succeeded",
+        end: "last response of the batch done; only in scripts and in loops that end after a number of requests, if every request succeeded",
         reads: &[Table::Connections],
         starts_with_dns_lookup: true,
         ..of_client(duration("batch_time", "Batch time", LOOPS, |view| {

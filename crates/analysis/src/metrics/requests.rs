@@ -79,6 +79,16 @@ pub(super) const METRICS: &[Metric] = &[
         ..duration("server_time", "Server time", ANY, |_| None)
     },
     Metric {
+        start: "as for server_time",
+        end: "first packet of the response at the server's end of the link; with a log alone, the end of server_time minus \
+              the transfer time, at least 0",
+        requires: Some(Requirement::ServerTime),
+        reads: &[Table::ServerRequests],
+        crosses_network: false,
+        values: Values::AtServer(before_response_ns),
+        ..duration("server_time_before_response", "Server time before the response", ANY, |_| None)
+    },
+    Metric {
         start: "request intended",
         end: "last byte of its response, minus the server time",
         requires: Some(Requirement::ServerTime),
@@ -159,6 +169,15 @@ fn goodput(view: &View<'_>) -> Option<f64> {
 fn period_ns(view: &View<'_>) -> Option<u64> {
     let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
     period_ns.checked_sub(view.clients().map(ClientReport::stood_still_ns).min().unwrap_or(0))
+}
+
+/// The server time without the time in which the client receives the response. Both are durations, so the
+/// server's clock does not matter.
+fn before_response_ns(sample: &Sample, at_server: &ServerRequest) -> Option<u64> {
+    match at_server.arrived_ns.zip(at_server.first_sent_ns) {
+        Some((arrived_ns, first_sent_ns)) => first_sent_ns.checked_sub(arrived_ns),
+        None => Some(at_server.request_time_ns.saturating_sub(sample.transfer_time_ns()?)),
+    }
 }
 
 /// 0 if the server time, which is rounded, is longer than the request time.

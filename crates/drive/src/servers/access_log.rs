@@ -33,6 +33,8 @@ pub(super) const KEYS: &[Key] = keys! {
     "body_bytes", "text", "none", r#""body_bytes""#, "The field with the length of the response's body.";
     "remote_port", "text", "none", r#""remote_port""#,
         "The field with the client's port, which may follow an address and a colon. The times of packets require it.";
+    "path", "text", "none", r#""path""#,
+        "The field with the request's path, or with its request line. Condensed logs and `h123 record` require it.";
 };
 pub(super) const TIME_KEYS: &[Key] = keys! {
     "field", "text", "required", r#""took""#, "The field with the time.";
@@ -92,13 +94,14 @@ pub(super) fn read(table: &Table<'_>) -> Result<AccessLog, InputError> {
     let stamp = table.table("time")?.map(|stamp| read_time(&stamp.with_keys(TIME_KEYS)?)).transpose()?;
     let format = LogFormat {
         form,
-        request_id: table.required("request_id", Table::text)?.value,
+        request_id: Some(table.required("request_id", Table::text)?.value),
         request_time: read_time(&time)?,
         precision_ns: time.required("precision", Table::duration_above_zero)?.value,
         time: stamp,
         status: text("status")?,
         body_bytes: text("body_bytes")?,
         remote_port: text("remote_port")?,
+        path: text("path")?,
     };
     if let (Some(field), Some(pattern)) = (format.missing_field(), table.string("pattern")?) {
         return Err(pattern.error(format!("`pattern` has no field `{{{field}}}`; add it")));
@@ -137,6 +140,11 @@ impl AccessLog {
         Some(format!("to {precision}, from: {from}; to: {to}"))
     }
 
+    /// The format of its lines; `None` where the description lacks it.
+    pub fn format(&self) -> Option<&LogFormat> {
+        self.lines.as_ref().map(|lines| &lines.format)
+    }
+
     /// The resolution of a request's time in this log, in nanoseconds; `None` where the description lacks it.
     pub fn precision_ns(&self) -> Option<u64> {
         self.lines.as_ref().map(|lines| lines.format.precision_ns)
@@ -158,9 +166,15 @@ impl AccessLogFile {
     }
 }
 
+fn each_line(path: &Path, show: impl FnMut(&[u8])) -> std::io::Result<()> {
+    read_lines(BufReader::with_capacity(1 << 18, File::open(path)?.take(MOST_LOG_BYTES)), show)
+}
+
 /// Passes every line to `show`, without its end and cut one byte after the longest allowed line.
-fn each_line(path: &Path, mut show: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut file = BufReader::with_capacity(1 << 18, File::open(path)?.take(MOST_LOG_BYTES));
+///
+/// # Errors
+/// Reading fails.
+pub fn read_lines(mut file: impl BufRead, mut show: impl FnMut(&[u8])) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();

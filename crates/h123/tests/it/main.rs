@@ -41,6 +41,7 @@ mod push;
 mod quick;
 mod real_server;
 mod schema;
+mod scripts;
 mod server_time;
 mod servers;
 mod statistics;

@@ -120,14 +120,14 @@ fn random_order_and_random_parts_are_the_same_in_all_variants_of_a_block() {
 }
 
 #[test]
-fn a_script_is_replayed_by_every_connection_at_its_times() {
+fn a_script_is_replayed_by_every_client_at_its_times() {
     let _machine = machine();
     let folder = folder();
     std::fs::write(folder.path().join("s.tsv"), "0\t/bytes/1000\n100\t/bytes/2000\n300\t/bytes/1000\n")
         .unwrap();
     let rest = "baseline = { workload = \"once\" }\n[matrix]\nvariant = [\"h2\"]\nserver = [\"nginx\"]\nnetwork = [\"lan\"]\n\
-        workload = [\"once\", \"each\"]\n[workload.once]\nkind = \"open\"\nconnections = 3\nscript = \"s.tsv\"\n\
-        [workload.each]\nkind = \"open\"\nconnections = 3\nscript = \"s.tsv\"\nscript_each = true\n";
+        workload = [\"once\", \"each\"]\n[workload.once]\nkind = \"script\"\nconnections = 3\nscript = \"s.tsv\"\n\
+        [workload.each]\nkind = \"script\"\nclients = 3\nscript = \"s.tsv\"\n";
     let (summary, out) = run(folder.path(), "request_time", rest);
     assert!((median(cell(&summary, &["once"]), "requests") - 3.0).abs() < 1e-9);
     assert!((median(cell(&summary, &["each"]), "requests") - 9.0).abs() < 1e-9);

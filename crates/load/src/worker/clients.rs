@@ -283,8 +283,9 @@ mod tests {
 
     use model::assignment::{ASSIGNMENT_VERSION, Target, Trust};
     use model::options::Options;
-    use model::schedule::{Schedule, ScriptEntry, Share};
-    use model::workload::{ClosedLoop, LoopLoad, OpenLoop};
+    use model::schedule::Share;
+    use model::script::{Replay, Script, ScriptEntry, Speed};
+    use model::workload::{ClosedLoop, LoopLoad};
     use model::{Assignment, Clients, Pins, Start, Variant, Workload};
 
     use super::super::first_visit::Sessions;
@@ -339,14 +340,21 @@ mod tests {
 
     #[test]
     fn clients_that_wait_cost_nothing() {
-        let entries = vec![ScriptEntry { at_ns: 1000 * S, url: 0 }];
-        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 1 };
-        let open = OpenLoop { load: LoopLoad::new("/"), schedule, queue_limit: 10 };
-        let mut options = Options::default();
         // No connection is opened before it is needed.
-        options.connections.requests_each = Some(1);
+        let script = Script {
+            load: LoopLoad::new("/"),
+            sets_connections: false,
+            title: String::new(),
+            recorded_over: None,
+            replay: Replay::Schedule,
+            speed: Speed::ONE,
+            entries: vec![ScriptEntry { at_ns: 1000 * S, ..ScriptEntry::default() }],
+            body_bytes: 0,
+            share: Share::WHOLE,
+            queue_limit: 10,
+        };
         let clients = Clients::all(1000, Start::Evenly { over_ns: S / 20 });
-        let (dispatches, begun) = dispatches(Workload::Open(open), options, clients);
+        let (dispatches, begun) = dispatches(Workload::Script(script), Options::default(), clients);
         assert_eq!((dispatches, begun), (1000, 1000), "each acts once, when it begins");
     }
 

@@ -229,7 +229,7 @@ fn open(path: &str, per_second: u64, connections: u32, requests: u64) -> Workloa
     let rate = Rate(per_second * 1000);
     Workload::Open(OpenLoop {
         load: LoopLoad { connections, streams: 10, requests: Some(requests), ..LoopLoad::new(path) },
-        schedule: Schedule::Rates {
+        schedule: Schedule {
             stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
             arrivals: Arrivals::Even,
             share: Share::WHOLE,

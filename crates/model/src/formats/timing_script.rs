@@ -1,73 +1,168 @@
-//! Timing scripts of h2load: one request a line, `<milliseconds>\t<URL>`.
+//! Timing scripts: requests with their times, to be replayed.
 //!
-//! Source: h2load's manual, option `--timing-script-file`. Times count from the beginning; equal times are
-//! allowed. Each of h2load's clients replays the whole script. Here all connections replay it once together,
-//! unless each is asked to.
+//! [`jsonl`] is h123's own format, with all that is known of each request. [`tsv`] is h2load's, with times
+//! and URLs only.
 
 use std::collections::HashMap;
 
-use super::{LineError, nanoseconds, shown};
-use crate::schedule::ScriptEntry;
+use super::{LineError, shown};
+use crate::media::ByteRange;
+use crate::options::{ExpectedResponse, PathOptions};
+use crate::script::ScriptEntry;
+use crate::variant::Variant;
 
-/// One line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// The line, from 1.
-    pub line: usize,
-    /// When the request is due, in nanoseconds since the beginning.
+pub mod jsonl;
+pub mod tsv;
+
+/// The most requests of a script: each has a place in the plan and in every client's memory.
+pub const MOST_REQUESTS: usize = 1_000_000;
+
+/// A timing script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimingScript {
+    /// What it is a recording of; empty if unknown.
+    pub title: String,
+    /// The scheme and authority of the URLs that are paths, such as `https://www.example.org`.
+    pub origin: Option<String>,
+    /// How it was recorded; empty if unknown.
+    pub recorded: String,
+    /// The variant over which it was recorded.
+    pub variant: Option<Variant>,
+    /// The requests, in the order of their times.
+    pub requests: Vec<ScriptRequest>,
+}
+
+/// A request of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptRequest {
+    /// When it was sent, in nanoseconds since the beginning.
     pub at_ns: u64,
     /// The URL, or a path.
-    pub url: &'a str,
+    pub url: String,
+    /// The method; GET where `None`.
+    pub method: Option<String>,
+    /// The bytes that were requested; `None` for the whole resource.
+    pub range: Option<ByteRange>,
+    /// The fields that differ from the client's own, names in lower case.
+    pub fields: Vec<(String, String)>,
+    /// The class, such as `video`.
+    pub class: Option<String>,
+    /// The requests for whose responses it waited, by their numbers from 0; all precede it.
+    pub after: Vec<u32>,
+    /// From the end of the last of these responses to its sending, in nanoseconds.
+    pub gap_ns: u64,
+    /// What its response was.
+    pub expects: ExpectedResponse,
 }
 
-const FORM: &str = "a request; write `<milliseconds><tab><URL>`, such as `12.5\thttps://example.org/`";
-const TIME: &str = "within 100 days; write a time from 0";
-const NANOS_PER_MS: f64 = 1e6;
-
-/// Parses a script; skips empty lines and lines that begin with `#`.
-///
-/// # Errors
-/// The first line that is not a request, or whose time is before that of the line above.
-pub fn parse(text: &str) -> Result<Vec<Line<'_>>, LineError> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
-    for (index, written) in text.lines().enumerate() {
-        let written = written.trim_end();
-        if written.is_empty() || written.starts_with('#') {
-            continue;
-        }
-        let line = index + 1;
-        let fault = |expected| {
-            let found = shown(written);
-            LineError { line, problem: format!("`{found}` is not {expected}") }
-        };
-        let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
-        let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
-        let at_ns = nanoseconds(ms, NANOS_PER_MS).ok_or_else(|| fault(TIME))?;
-        let url = url.trim();
-        if url.is_empty() || url.contains(char::is_whitespace) {
-            return Err(fault(FORM));
-        }
-        if lines.last().is_some_and(|last| last.at_ns > at_ns) {
-            return Err(fault("in order of time; sort the lines"));
-        }
-        lines.push(Line { line, at_ns, url });
-    }
-    Ok(lines)
+/// A script and the line of each of its requests, from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParsedScript {
+    /// The script.
+    pub script: TimingScript,
+    /// The lines, as many as requests.
+    pub lines: Vec<usize>,
 }
 
-/// The first line of each URL, in their order, and the requests with the numbers of their URLs.
-pub fn numbered<'a>(lines: &[Line<'a>]) -> (Vec<Line<'a>>, Vec<ScriptEntry>) {
-    let mut known: HashMap<&str, u32> = HashMap::new();
-    let mut urls = Vec::new();
-    let mut entries = Vec::with_capacity(lines.len());
-    for line in lines {
-        let url = *known.entry(line.url).or_insert_with(|| {
-            urls.push(*line);
-            u32::try_from(urls.len() - 1).unwrap_or(u32::MAX)
-        });
-        entries.push(ScriptEntry { at_ns: line.at_ns, url });
+/// The different requests of a script, and which of them is sent when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NumberedScript {
+    /// The place of the first of each kind among all requests.
+    pub firsts: Vec<usize>,
+    /// All requests; `url` counts `firsts`.
+    pub entries: Vec<ScriptEntry>,
+}
+
+impl ParsedScript {
+    /// Parses a script of either format: a file whose first character is a brace is JSONL.
+    ///
+    /// # Errors
+    /// The first line that does not have the format.
+    pub fn parse(text: &str) -> Result<ParsedScript, LineError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim_start().starts_with('{') { jsonl::parse(text) } else { tsv::parse(text) }
     }
-    (urls, entries)
+}
+
+impl TimingScript {
+    /// Its requests with equal ones numbered alike.
+    pub fn numbered(&self) -> NumberedScript {
+        let mut known: HashMap<RequestKind<'_>, u32> = HashMap::new();
+        let mut numbered = NumberedScript::default();
+        for (place, request) in self.requests.iter().enumerate() {
+            let url = *known.entry(RequestKind::of(request)).or_insert_with(|| {
+                numbered.firsts.push(place);
+                crate::number::small(numbered.firsts.len() - 1)
+            });
+            let ScriptRequest { at_ns, gap_ns, ref after, .. } = *request;
+            numbered.entries.push(ScriptEntry { at_ns, url, after: after.clone(), gap_ns });
+        }
+        numbered
+    }
+
+    /// How long it lasts, to the sending of its last request, in nanoseconds.
+    pub fn lasts_ns(&self) -> u64 {
+        self.requests.last().map_or(0, |last| last.at_ns)
+    }
+}
+
+impl ScriptRequest {
+    /// What differs from the defaults for its path.
+    pub fn path_options(&self) -> PathOptions {
+        PathOptions {
+            method: self.method.clone(),
+            range: self.range,
+            fields: self.fields.clone(),
+            expects: self.expects,
+            ..PathOptions::default()
+        }
+    }
+}
+
+/// What makes requests equal, apart from their times.
+#[derive(PartialEq, Eq, Hash)]
+struct RequestKind<'a> {
+    url: &'a str,
+    method: Option<&'a str>,
+    range: Option<ByteRange>,
+    fields: &'a [(String, String)],
+    expects: ExpectedResponse,
+}
+
+impl RequestKind<'_> {
+    fn of(request: &ScriptRequest) -> RequestKind<'_> {
+        RequestKind {
+            url: &request.url,
+            method: request.method.as_deref(),
+            range: request.range,
+            fields: &request.fields,
+            expects: request.expects,
+        }
+    }
+}
+
+/// Checks that a request is not before the one above it.
+fn check_order(requests: &[ScriptRequest], at_ns: u64) -> Result<(), &'static str> {
+    match requests.last() {
+        Some(last) if last.at_ns > at_ns => Err("not in order of time; sort the lines"),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a script may have one more request.
+fn check_count(requests: usize) -> Result<(), String> {
+    if requests < MOST_REQUESTS {
+        return Ok(());
+    }
+    Err(format!("a script has at most {MOST_REQUESTS} requests; write several scripts"))
+}
+
+/// Checks a URL: characters that no request can contain.
+fn check_url(url: &str) -> Result<(), String> {
+    if url.is_empty() || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(format!("`{}` is not a URL; write one such as `/a` or `https://a.test/a`", shown(url)));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -75,33 +170,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_read() {
-        let lines = parse("0\thttps://a/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n").unwrap();
-        let found: Vec<(u64, &str)> = lines.iter().map(|line| (line.at_ns, line.url)).collect();
-        assert_eq!(found, [(0, "https://a/"), (12_500_000, "/b?c"), (12_500_000, "/d")]);
-        assert_eq!(parse(""), Ok(Vec::new()));
-        let again = parse("0\t/a\n5\t/b\n6\t/a\n").unwrap();
-        let (urls, entries) = numbered(&again);
-        assert_eq!(urls, again[..2]);
+    fn the_first_character_tells_the_format() {
+        let tsv = ParsedScript::parse("0\t/a\n5\t/b\n6\t/a\n").unwrap();
+        let NumberedScript { firsts, entries } = tsv.script.numbered();
+        assert_eq!(firsts, [0, 1]);
         assert_eq!(
             entries.iter().map(|entry| (entry.at_ns, entry.url)).collect::<Vec<_>>(),
             [(0, 0), (5_000_000, 1), (6_000_000, 0)]
         );
+        let jsonl =
+            ParsedScript::parse("\u{feff}\n{\"h123_script\":1}\n{\"at_ms\":0,\"url\":\"/a\"}\n").unwrap();
+        assert_eq!((jsonl.script.requests[0].url.as_str(), jsonl.lines), ("/a", vec![3]));
     }
 
     #[test]
-    fn faults_name_their_line() {
-        for (text, expected) in [
-            ("0\t/\n5 /a", "line 2: `5 /a` is not a request; write `<milliseconds>"),
-            ("x\t/", "line 1: `x\t/` is not a request; write `<milliseconds>"),
-            ("-1\t/", "line 1: `-1\t/` is not within 100 days; write a time from 0"),
-            ("nan\t/", "line 1: `nan\t/` is not within 100 days; write a time from 0"),
-            ("5\t/\n4\t/", "line 2: `4\t/` is not in order of time; sort the lines"),
-            ("5\t", "line 1: `5` is not a request; write `<milliseconds>"),
-            ("5\t/a b", "line 1: `5\t/a b` is not a request; write `<milliseconds>"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
-        }
+    fn requests_with_other_ranges_are_other_requests() {
+        let request = |first| ScriptRequest {
+            url: "/v".into(),
+            range: ByteRange::of_length(first, 10),
+            ..ScriptRequest::default()
+        };
+        let script =
+            TimingScript { requests: vec![request(0), request(10), request(0)], ..Default::default() };
+        let numbered = script.numbered();
+        assert_eq!(numbered.firsts, [0, 1]);
+        assert_eq!(numbered.entries.iter().map(|entry| entry.url).collect::<Vec<_>>(), [0, 1, 0]);
     }
 }

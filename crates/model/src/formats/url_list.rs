@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, LineError> {
         let line = index + 1;
         let fault = || {
             let found = shown(written);
-            LineError { line, problem: format!("`{found}` is not a request; {EXPECTED}") }
+            LineError { line, column: 1, problem: format!("`{found}` is not a request; {EXPECTED}") }
         };
         let (url, rest) = written.split_once(char::is_whitespace).unwrap_or((written, ""));
         let (method, body) =

@@ -8,6 +8,7 @@ use super::{Cell, ClientGroup, NamedWorkload, Plan, ServerChain};
 use crate::clients::{OWN_DESCRIPTORS, addresses_needed};
 use crate::external::OWN_CLIENT;
 use crate::pins::Pins;
+use crate::script::Script;
 use crate::start::Start;
 use crate::topology::Topology;
 use crate::variant::{HttpVersion, Variant};
@@ -117,7 +118,11 @@ impl Plan {
 /// The connections that one client has open at most.
 pub fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u32 {
     match workload {
-        Workload::Page(_) if variant.http() == HttpVersion::Http11 => pins.http1_connections,
+        Workload::Page(_) | Workload::Script(Script { sets_connections: false, .. })
+            if variant.http() == HttpVersion::Http11 =>
+        {
+            pins.http1_connections
+        }
         _ => workload.connections(),
     }
 }

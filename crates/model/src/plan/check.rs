@@ -7,7 +7,8 @@ use crate::named::unknown;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
 use crate::player::Player;
 use crate::request_path::check_request_path;
-use crate::schedule::Schedule;
+use crate::schedule::Share;
+use crate::script::{Replay, Script};
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -186,12 +187,8 @@ fn check_workload(workload: &Workload) -> Checked {
     {
         return Err("it has no connections, streams or paths".to_owned());
     }
-    if let (Some(Schedule::Script { entries, .. }), Some(load)) = (workload.schedule(), workload.as_loop()) {
-        if !entries.is_sorted_by_key(|entry| entry.at_ns) {
-            return Err("its script is not in order of time".to_owned());
-        }
-        let most = entries.iter().map(|entry| entry.url as usize).max().unwrap_or(0);
-        check_index("path", most, load.paths.len())?;
+    if let Workload::Script(script) = workload {
+        check_script(script)?;
     }
     if let Some(page) = workload.page() {
         check_name("page", &page.name)?;
@@ -245,6 +242,25 @@ fn check_player(player: &Player) -> Checked {
         let shown = crate::formats::shown(&segment.url);
         Err(format!("its segment `{shown}` is not on the server of the study"))
     })
+}
+
+fn check_script(script: &Script) -> Checked {
+    let Script { entries, load, .. } = script;
+    if !entries.is_sorted_by_key(|entry| entry.at_ns) {
+        return Err("its script is not in order of time".to_owned());
+    }
+    if entries.is_empty() || script.speed.0 == 0 {
+        return Err("its script has no requests, or the speed 0".to_owned());
+    }
+    if script.replay == Replay::Dependency && script.share != Share::WHOLE {
+        return Err("its clients share a script whose requests wait for each other".to_owned());
+    }
+    let most = entries.iter().map(|entry| entry.url as usize).max().unwrap_or(0);
+    check_index("path", most, load.paths.len())?;
+    for (place, entry) in entries.iter().enumerate() {
+        entry.after.iter().try_for_each(|other| check_index("request", *other as usize, place))?;
+    }
+    Ok(())
 }
 
 fn check_topology(topology: &Topology) -> Checked {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Plan};
-use crate::schedule::{Schedule, ScriptEntry};
 use crate::units::{NANOS_PER_S, counted, format_ns};
 use crate::url::Url;
 use crate::variant::HttpVersion;
@@ -89,6 +88,7 @@ impl Plan {
             Workload::Player(player) => player.live.is_none().then(|| player.most_requests()),
             Workload::Closed(closed) => closed.load.requests.filter(|_| closed.load.warmup_ns == 0),
             Workload::Open(open) => open.load.requests.filter(|_| open.load.warmup_ns == 0),
+            Workload::Script(script) => Some(script.entries.len() as u64),
         };
         let each = each.ok_or_else(|| {
             format!(
@@ -194,17 +194,18 @@ impl Plan {
                 )
             }
             Workload::Open(open) => {
-                let rate = match &open.schedule {
-                    Schedule::Rates { stages, .. } => {
-                        let fastest = stages.iter().flat_map(|stage| [stage.from, stage.to]).max();
-                        fastest.map_or(0, |rate| rate.0.div_ceil(1000))
-                    }
-                    Schedule::Script { entries, .. } => {
-                        let replays = clients * u64::from(open.schedule.clients());
-                        busiest_second(entries).saturating_mul(replays)
-                    }
-                };
+                let fastest = open.schedule.stages.iter().flat_map(|stage| [stage.from, stage.to]).max();
+                let rate = fastest.map_or(0, |rate| rate.0.div_ceil(1000));
                 checked(rate, format!("up to {rate} requests are due within a second; write a lower rate"))
+            }
+            Workload::Script(script) => {
+                let rate = clients.saturating_mul(script.busiest_second());
+                checked(
+                    rate,
+                    format!(
+                        "up to {rate} requests are due within a second; write a lower `speed`, or fewer `clients`"
+                    ),
+                )
             }
         }
     }
@@ -246,18 +247,6 @@ impl Plan {
 /// A duration as studies write it.
 fn written(ns: u64) -> String {
     format_ns(ns).replace(' ', "")
-}
-
-/// The most requests of a script within a second.
-fn busiest_second(entries: &[ScriptEntry]) -> u64 {
-    let mut first = 0;
-    let within = |(place, entry): (usize, &ScriptEntry)| {
-        while entries[first].at_ns.saturating_add(NANOS_PER_S) <= entry.at_ns {
-            first += 1;
-        }
-        (place + 1 - first) as u64
-    };
-    entries.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -353,14 +342,6 @@ mod tests {
         let groups = "\n[[group]]\nname = 'a'\nclients = 10\n[[group]]\nname = 'b'\nclients = 10\n";
         let fault = parse(&format!("{}{groups}", study(TABLE))).unwrap_err();
         assert!(fault.contains("the client groups together send up to 60 requests per second"), "{fault}");
-    }
-
-    #[test]
-    fn the_busiest_second_of_a_script_counts() {
-        let entries: Vec<ScriptEntry> = [0, 500, 999, 1000, 1400, 5000]
-            .map(|ms: u64| ScriptEntry { at_ns: ms * 1_000_000, url: 0 })
-            .into();
-        assert_eq!((busiest_second(&entries), busiest_second(&[])), (4, 0));
     }
 
     #[test]

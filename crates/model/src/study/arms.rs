@@ -23,6 +23,8 @@ pub(super) const KEYS: &[Key] = keys! {
 };
 
 const HOLD: &str = "hold";
+/// The key of a workload that may have one value for each arm.
+const SCRIPT: &str = "script";
 
 /// The arms of a study.
 #[derive(Debug)]
@@ -241,6 +243,7 @@ impl<'a> Arms<'a> {
                 );
             }
         }
+        choose_scripts(&arm.name.value, document);
         for path in document::table(arm.table, HOLD).map(paths).unwrap_or_default() {
             let found = path
                 .iter()
@@ -253,6 +256,22 @@ impl<'a> Arms<'a> {
                     value.clone(),
                 );
             }
+        }
+    }
+}
+
+/// Writes the scripts of an arm in place of the tables that have one for each arm.
+fn choose_scripts(arm: &str, document: &mut DeTable<'_>) {
+    let Some(workloads) = document::table_mut(document, FactorKind::Workload.name()) else { return };
+    for (_, workload) in workloads.iter_mut() {
+        let DeValue::Table(workload) = workload.get_mut() else { continue };
+        let Some(script) = workload.get_mut(SCRIPT) else { continue };
+        let own = match script.get_ref() {
+            DeValue::Table(scripts) => scripts.get(arm).cloned(),
+            _ => None,
+        };
+        if let Some(own) = own {
+            *script = own;
         }
     }
 }

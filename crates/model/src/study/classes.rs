@@ -41,8 +41,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Vec<ClassEntry>, InputError> {
 }
 
 fn read_class(name: Placed<String>, table: &Table<'_>) -> Result<ClassEntry, InputError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.value.is_empty() || !name.value.chars().all(is_plain) {
+    if !class::is_name(&name.value) {
         let problem =
             format!("`{}` is not the name of a class; use letters, digits, `-`, `_` and `.`", name.value);
         return Err(name.error(problem));

@@ -1,20 +1,125 @@
-//! The clients of a study: h123's own, and external ones; what their visits and connections need.
+//! The clients of a study: h123's own with their workloads, and external ones; what their visits and
+//! connections need.
 
 use super::factors::{FactorKind, check_name};
-use super::{Library, Study, metric};
+use super::media::MediaSet;
+use super::written::{Entry, NamedEntry};
+use super::{Library, Study, loops, metric};
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
+use crate::named::unknown;
+use crate::options::RequestOptions;
+use crate::page::Page;
 use crate::plan::{Cell, NamedWorkload, Plan};
 use crate::reader::Placed;
 use crate::start::Start;
+use crate::url_pattern::Pattern;
 use crate::variant::Variant;
+use crate::workload::Workload;
 
 /// A workload, and the clients of a group that has it.
 #[derive(Clone, Debug)]
 pub(super) struct ClientsOf {
+    /// The level of the factor `workload`.
+    pub(super) level: String,
+    /// The variant that it is for, if variants have different ones.
+    pub(super) variant: Option<Variant>,
     pub(super) named: NamedWorkload,
     pub(super) clients: u32,
     pub(super) start: Start,
+}
+
+/// Every workload of the study must be valid; the plan has only those of the matrix. Those of one level that
+/// are for different variants follow each other.
+pub(super) fn resolve_workloads(
+    study: &Study,
+    media: &mut MediaSet,
+    library: &impl Library,
+) -> Result<Vec<ClientsOf>, InputError> {
+    let pages = library.pages();
+    let mut defined = Vec::new();
+    for entry in &study.workloads {
+        for (variant, named) in resolve_workload(entry, &pages, media, library)? {
+            let level = entry.name.value.clone();
+            defined.push(ClientsOf { level, variant, named, clients: entry.clients, start: entry.start });
+        }
+    }
+    let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
+    let mut workloads = Vec::new();
+    for level in study.named_levels(FactorKind::Workload) {
+        let known = workloads.len();
+        workloads.extend(defined.iter().filter(|of| of.level == level.value).cloned());
+        if workloads.len() == known {
+            return Err(level.error(unknown(
+                &level.value,
+                "a `[workload.NAME]` that this study defines",
+                &names,
+            )));
+        }
+    }
+    Ok(workloads)
+}
+
+/// The workload, or one for each of the variants that it has scripts for.
+fn resolve_workload(
+    entry: &NamedEntry,
+    pages: &[String],
+    media: &mut MediaSet,
+    library: &impl Library,
+) -> Result<Vec<(Option<Variant>, NamedWorkload)>, InputError> {
+    let (name, mut options) = (entry.name.value.clone(), entry.options.clone());
+    let mut workload = match &entry.what {
+        Entry::Page(page, delivery) => {
+            check_name(page, "`page`: ", "a page", pages)?;
+            let file = library.page(&page.value).map_err(|problem| page.error(problem))?;
+            let page = Page::parse(&page.value, file.source())?;
+            Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
+        }
+        Entry::Script(keys) => {
+            let of_variant = |(variant, script, requests): (Option<Variant>, _, RequestOptions)| {
+                let mut options = options.clone();
+                options.requests.paths = requests.paths;
+                options.requests.random_parts = requests.random_parts;
+                let name = variant.map_or_else(|| name.clone(), |variant| format!("{name}, {variant}"));
+                (variant, NamedWorkload { name, workload: Workload::Script(script), options })
+            };
+            let all: Vec<_> = keys.resolve(library)?.into_iter().map(of_variant).collect();
+            for (_, named) in &all {
+                media.add_requested(named.workload.paths().iter(), &entry.name, library)?;
+            }
+            return Ok(all);
+        }
+        Entry::Player(player) => Workload::Player(player.resolve(media, library)?),
+        Entry::Resolved(workload) => workload.clone(),
+    };
+    if let Some(file) = &entry.urls {
+        file.fill(&mut workload, &mut options.requests, library)?;
+    }
+    if let Some(load) = workload.as_loop_mut() {
+        if let Some(name) = &entry.media {
+            load.paths =
+                loops::paths_of(media.find(name, library)?).map_err(|problem| name.error(problem))?;
+        }
+        media.add_requested(load.paths.iter(), &entry.name, library)?;
+    }
+    options.requests.random_parts =
+        workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));
+    Ok(vec![(None, NamedWorkload { name, workload, options })])
+}
+
+/// The index of the workload of a level and a variant.
+pub(super) fn workload_of(
+    workloads: &[ClientsOf],
+    level: &Placed<String>,
+    variant: Variant,
+) -> Result<usize, InputError> {
+    let is_for = |of: &ClientsOf| of.level == level.value && of.variant.is_none_or(|own| own == variant);
+    workloads.iter().position(is_for).ok_or_else(|| {
+        level.error(format!(
+            "workload `{}`: its `script` has none for the variant `{variant}`; add `{variant} = \"…\"`",
+            level.value
+        ))
+    })
 }
 
 /// Checks that every client of the matrix and of the groups exists.

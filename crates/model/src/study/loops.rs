@@ -32,24 +32,20 @@ pub(super) const CLOSED_KEYS: &[Key] = keys! {
 };
 /// Keys of an open loop alone.
 pub(super) const OPEN_KEYS: &[Key] = keys! {
-    "rate", "text", "required without `stages` or `script`", r#""200/s""#,
+    "rate", "text", "required without `stages`", r#""200/s""#,
         "Requests per second, 0.001 to 100 million, such as `\"0.5\"`, `\"400/s\"` or `\"20k\"`. Requires `requests` or `duration`.";
-    "stages", "list of texts", "required without `rate` or `script`", r#"["5s@100", "10s@100-400"]"#,
+    "stages", "list of texts", "required without `rate`", r#"["5s@100", "10s@100-400"]"#,
         "`TIME@RATE` holds a rate, `TIME@RATE-RATE` changes it linearly; at least one rate above 0. Excludes `requests` and `duration`.";
-    "script", "text", "none", r#""scripts/requests.tsv""#,
-        "A [timing script](#timing-scripts) with the times and paths of all requests, at most 1 000 000 lines.";
-    "script_each", "boolean", "`false`", "true",
-        "Whether each connection replays the whole script, as h2load's clients do. Requires `script`.";
     "arrivals", "text", "`\"even\"`", r#""poisson""#, "`even` spacing, or a `poisson` process.";
     "queue", "whole number", "`1000000`", "1000",
         "How many due requests may wait for a connection, 1 to 1 000 000; further ones are never sent.";
 };
 
-const MOST_CONNECTIONS: u32 = 100_000;
-const MOST_STREAMS: u32 = 10_000;
+pub(super) const MOST_CONNECTIONS: u32 = 100_000;
+pub(super) const MOST_STREAMS: u32 = 10_000;
 /// The requests of one run: each has a row in memory until the run is stored.
 const MOST_REQUESTS: u64 = 5_000_000;
-const MOST_QUEUED: u32 = 1_000_000;
+pub(super) const MOST_QUEUED: u32 = 1_000_000;
 
 pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
     let load = read_load(table)?;
@@ -61,16 +57,13 @@ pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
 pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
     let load = read_load(table)?;
     let queue_limit = table.integer("queue", 1..=MOST_QUEUED)?.map_or(MOST_QUEUED, |queue| queue.value);
-    if let Some(schedule) = read_script_schedule(table, &load)? {
-        return Ok(OpenLoop { load, schedule, queue_limit });
-    }
     let rate = table.parsed("rate", str::parse::<Rate>)?;
     let (stages, requests) = match (rate, table.strings("stages")?) {
         (Some(_), Some(stages)) => {
             return Err(stages.error("`stages` excludes `rate`; remove one of them"));
         }
         (None, None) => {
-            let problem = format!("{} has no `rate`, `stages` or `script`; add one of them", table.title());
+            let problem = format!("{} has no `rate` or `stages`; add one of them", table.title());
             return Err(table.error(problem));
         }
         (Some(rate), None) => {
@@ -83,7 +76,7 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
     let arrivals = table.named("arrivals")?.map(|arrivals| arrivals.value).unwrap_or_default();
     Ok(OpenLoop {
         load: LoopLoad { requests, ..load },
-        schedule: Schedule::Rates { stages, arrivals, share: Share::WHOLE },
+        schedule: Schedule { stages, arrivals, share: Share::WHOLE },
         queue_limit,
     })
 }
@@ -91,7 +84,7 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
 /// The media whose segments a loop requests, if it names any.
 pub(super) fn read_media(table: &Table<'_>) -> Result<Option<Placed<String>>, InputError> {
     let Some(media) = table.string("media")? else { return Ok(None) };
-    for other in ["paths", "urls", "script"] {
+    for other in ["paths", "urls"] {
         if table.keys().any(|known| known.value == other) {
             return Err(media.error(format!("`media` excludes `{other}`; remove one of them")));
         }
@@ -110,27 +103,6 @@ pub(super) fn paths_of(media: &Media) -> Result<Vec<String>, String> {
     Ok(media.segment_paths())
 }
 
-/// The schedule of a script, whose requests are still to be read; `None` without one.
-fn read_script_schedule(table: &Table<'_>, load: &LoopLoad) -> Result<Option<Schedule>, InputError> {
-    let is_each = table.boolean("script_each")?;
-    let Some(script) = table.string("script")? else {
-        return match is_each {
-            Some(each) => Err(each.error("`script_each` requires `script`; add it, or remove `script_each`")),
-            None => Ok(None),
-        };
-    };
-    for key in ["rate", "stages", "requests", "duration", "warmup", "arrivals", "order"] {
-        if table.keys().any(|known| known.value == key) {
-            let problem = format!(
-                "`script` excludes `{key}`, because it sets the time of every request; remove one of them"
-            );
-            return Err(script.error(problem));
-        }
-    }
-    let clients = if is_each.is_some_and(|each| each.value) { load.connections } else { 1 };
-    Ok(Some(Schedule::Script { entries: Vec::new(), clients, share: Share::WHOLE }))
-}
-
 fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
     // Without the key, a file has them.
     let paths = table.some_strings("paths")?.map_or_else(Vec::new, |paths| paths.value);
@@ -144,12 +116,6 @@ fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
         requests: None,
         warmup_ns: table.parsed("warmup", units::parse_duration_ns)?.map_or(0, |warmup| warmup.value),
     })
-}
-
-/// Checks that a script does not exceed the requests of a run.
-pub(super) fn check_script(open: &OpenLoop) -> Result<(), String> {
-    let Schedule::Script { entries, clients, .. } = &open.schedule else { return Ok(()) };
-    too_many((entries.len() as u64).saturating_mul(u64::from(*clients))).map_or(Ok(()), Err)
 }
 
 /// The number of requests or the duration that ends a run: exactly one of them.

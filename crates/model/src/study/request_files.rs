@@ -1,52 +1,36 @@
-//! The files of a loop's requests: lists of URLs and timing scripts.
+//! Lists of URLs, the files of a loop's requests.
 
 use super::Library;
 use crate::error::{DataFile, InputError, Place};
-use crate::formats::{LineError, timing_script, url_list};
+use crate::formats::{LineError, url_list};
 use crate::options::{Body, PathOptions, RequestOptions};
 use crate::reader::{Placed, Table};
 use crate::request_fields::check_method;
 use crate::request_path::check_request_path;
-use crate::schedule::Schedule;
 use crate::units::{counted, format_bytes};
 use crate::url_pattern::Pattern;
-use crate::workload::{OpenLoop, Workload};
+use crate::workload::Workload;
 
 /// Every run's assignment holds the list, and so does the memory of every client process.
 const MOST_URLS: usize = 200_000;
-const MOST_SCRIPT_LINES: usize = 1_000_000;
 /// The bodies of a list are part of the plan.
 const MOST_BODY_BYTES: usize = 16 << 20;
 
-/// The file of a loop's requests.
+/// The list of a loop's URLs, if it does not list its paths itself.
 #[derive(Clone, Debug)]
-pub(super) enum RequestFile {
-    /// A list of URLs.
-    Urls(Placed<String>),
-    /// A timing script.
-    Script(Placed<String>),
-}
+pub(super) struct UrlFile(Placed<String>);
 
-impl RequestFile {
-    /// The file that a workload names, if it does not list its paths itself.
+impl UrlFile {
+    /// The file that a workload names.
     ///
     /// # Errors
-    /// It has none of `paths`, `urls` and `script`, or several.
-    pub(super) fn read(table: &Table<'_>) -> Result<Option<RequestFile>, InputError> {
-        // A closed loop has no key `script`: the table was checked for unknown keys.
-        let (paths, urls, script) = (table.strings("paths")?, table.string("urls")?, table.string("script")?);
-        let excludes = |one: &str, place: &Place, other: &str| {
-            let problem = format!("`{one}` excludes `{other}`; remove one of them");
-            Err(InputError { place: place.clone(), problem })
-        };
-        match (paths, urls, script) {
-            (Some(_), None, None) => Ok(None),
-            (None, Some(urls), None) => Ok(Some(RequestFile::Urls(urls))),
-            (None, None, Some(script)) => Ok(Some(RequestFile::Script(script))),
-            (Some(_), Some(urls), _) => excludes("urls", &urls.place, "paths"),
-            (Some(_), None, Some(script)) => excludes("script", &script.place, "paths"),
-            (None, Some(urls), Some(_)) => excludes("urls", &urls.place, "script"),
-            (None, None, None) => {
+    /// It has none of `paths` and `urls`, or both.
+    pub(super) fn read(table: &Table<'_>) -> Result<Option<UrlFile>, InputError> {
+        match (table.strings("paths")?, table.string("urls")?) {
+            (Some(_), None) => Ok(None),
+            (None, Some(urls)) => Ok(Some(UrlFile(urls))),
+            (Some(_), Some(urls)) => Err(urls.error("`urls` excludes `paths`; remove one of them")),
+            (None, None) => {
                 let problem = format!(
                     "{} has neither `paths` nor `urls`; add one, such as `paths = [\"/bytes/1000\"]`",
                     table.title()
@@ -66,12 +50,9 @@ impl RequestFile {
         options: &mut RequestOptions,
         library: &impl Library,
     ) -> Result<(), InputError> {
-        let (RequestFile::Urls(name) | RequestFile::Script(name)) = self;
+        let UrlFile(name) = self;
         let file = library.request_file(&name.value).map_err(|problem| name.error(problem))?;
-        let paths = match self {
-            RequestFile::Urls(_) => read_urls(&file, options, library)?,
-            RequestFile::Script(_) => read_script(&file, workload)?,
-        };
+        let paths = read_urls(&file, options, library)?;
         if paths.is_empty() {
             return Err(name.error(format!("{} contains no path; write one on each line", file.file)));
         }
@@ -88,23 +69,23 @@ pub(super) fn check_path(path: &str) -> Result<(), String> {
     Pattern::parse(path).map(drop).map_err(|error| error.to_string())
 }
 
-/// An error of a line of a file.
-fn at(file: &DataFile, line: usize, problem: impl Into<String>) -> InputError {
-    InputError { place: Place { file: file.file.clone(), line, column: 1 }, problem: problem.into() }
+/// An error of a line and column of a file.
+pub(super) fn at(file: &DataFile, (line, column): (usize, usize), problem: impl Into<String>) -> InputError {
+    InputError { place: Place { file: file.file.clone(), line, column }, problem: problem.into() }
 }
 
 /// Checks a URL of a line: the study's server answers, so it is a path.
-fn path_of(file: &DataFile, line: usize, url: &str) -> Result<String, InputError> {
+pub(super) fn path_of(file: &DataFile, line: usize, url: &str) -> Result<String, InputError> {
     if let Some((_, rest)) = url.split_once("://") {
         let path = rest.find('/').map_or("/", |slash| &rest[slash..]);
         let shown = crate::formats::shown(path);
         return Err(at(
             file,
-            line,
+            (line, 1),
             format!("a URL with a host; write the path alone, `{shown}`, because the study's servers answer"),
         ));
     }
-    check_path(url).map_err(|problem| at(file, line, problem))?;
+    check_path(url).map_err(|problem| at(file, (line, 1), problem))?;
     Ok(url.to_owned())
 }
 
@@ -113,7 +94,7 @@ fn check_count(file: &DataFile, count: usize, most: usize, noun: &str) -> Result
         return Ok(());
     }
     let found = counted(count as u64, noun);
-    Err(at(file, most + 1, format!("the file has {found}; write at most {most}")))
+    Err(at(file, (most + 1, 1), format!("the file has {found}; write at most {most}")))
 }
 
 fn read_urls(
@@ -121,14 +102,14 @@ fn read_urls(
     options: &mut RequestOptions,
     library: &impl Library,
 ) -> Result<Vec<String>, InputError> {
-    let of_line = |LineError { line, problem }| at(file, line, problem);
+    let of_line = |LineError { line, column, problem }| at(file, (line, column), problem);
     let entries = url_list::parse(&file.text).map_err(of_line)?;
     check_count(file, entries.len(), MOST_URLS, "URL")?;
     let mut own = Vec::with_capacity(entries.len());
     let mut paths = Vec::with_capacity(entries.len());
     let mut body_bytes = 0;
     for entry in entries {
-        let fault = |problem: String| at(file, entry.line, problem);
+        let fault = |problem: String| at(file, (entry.line, 1), problem);
         paths.push(path_of(file, entry.line, entry.url)?);
         if let Some(method) = entry.method {
             check_method(method).map_err(fault)?;
@@ -150,24 +131,11 @@ fn read_urls(
             let most = format_bytes(crate::number::count(MOST_BODY_BYTES));
             return Err(fault(format!("with this body, the bodies of the list exceed {most}; write less")));
         }
-        own.push(PathOptions { target: 0, method: entry.method.map(str::to_owned), body });
+        let method = entry.method.map(str::to_owned);
+        own.push(PathOptions { method, body, ..PathOptions::default() });
     }
     if own.iter().any(|own| *own != PathOptions::default()) {
         options.paths = own;
-    }
-    Ok(paths)
-}
-
-/// Reads a script of any format into the schedule, and returns its paths.
-fn read_script(file: &DataFile, workload: &mut Workload) -> Result<Vec<String>, InputError> {
-    let of_line = |LineError { line, problem }| at(file, line, problem);
-    let lines = timing_script::parse(&file.text).map_err(of_line)?;
-    let (urls, entries) = timing_script::numbered(&lines);
-    check_count(file, entries.len(), MOST_SCRIPT_LINES, "request")?;
-    check_count(file, urls.len(), MOST_URLS, "URL")?;
-    let paths = urls.iter().map(|line| path_of(file, line.line, line.url)).collect::<Result<_, _>>()?;
-    if let Workload::Open(OpenLoop { schedule: Schedule::Script { entries: due, .. }, .. }) = workload {
-        *due = entries;
     }
     Ok(paths)
 }
@@ -176,9 +144,7 @@ fn read_script(file: &DataFile, workload: &mut Workload) -> Result<Vec<String>, 
 mod tests {
     use crate::options::PathOptions;
     use crate::plan::Plan;
-    use crate::schedule::{Schedule, ScriptEntry, Share};
     use crate::study::tests::{SHORT, parse};
-    use crate::units::NANOS_PER_MS;
 
     fn with(keys: &str) -> Result<Plan, String> {
         let text = SHORT.replace("page_load_time", "request_time");
@@ -197,7 +163,8 @@ mod tests {
         let requests = &named.options.requests;
         let bodies: Vec<&[u8]> = requests.bodies.iter().map(|body| &*body.0).collect();
         assert_eq!(bodies, [&b"{}"[..], b"a=b c"]);
-        let post = |body| PathOptions { method: Some("POST".into()), body: Some(body), target: 0 };
+        let post =
+            |body| PathOptions { method: Some("POST".into()), body: Some(body), ..PathOptions::default() };
         assert_eq!(requests.paths, [PathOptions::default(), post(0), post(1)]);
         assert!(requests.random_order && !requests.random_parts);
         let words = named.describe();
@@ -222,33 +189,6 @@ mod tests {
     }
 
     #[test]
-    fn a_script_sets_times_and_paths() {
-        let plan =
-            with("kind = 'open'\nconnections = 3\nscript = 'scripts/short.tsv'\nscript_each = true").unwrap();
-        let workload = &plan.workloads[0].workload;
-        assert_eq!(workload.paths(), ["/bytes/1000", "/bytes/2000"]);
-        let entry = |ms: u64, url| ScriptEntry { at_ns: ms * NANOS_PER_MS, url };
-        let entries = vec![entry(0, 0), entry(500, 1), entry(2000, 0)];
-        assert_eq!(workload.schedule(), Some(&Schedule::Script { entries, clients: 3, share: Share::WHOLE }));
-        assert_eq!(workload.lasts_ns(), Some(2000 * NANOS_PER_MS));
-        assert_eq!(workload.least_body_bytes(), 3 * 4000);
-        assert!(!workload.is_steady());
-        assert!(plan.cells[0].expected_run_ns > 2000 * NANOS_PER_MS);
-        let words = workload.describe();
-        assert!(
-            words.contains("a script of 3 requests, all of it on each connection on 3 connections"),
-            "{words}"
-        );
-        let once = with("kind = 'open'\nscript = 'scripts/short.tsv'").unwrap();
-        assert_eq!(once.workloads[0].workload.schedule().map(Schedule::clients), Some(1));
-        let mut json = serde_json::to_value(&once).unwrap();
-        let schedule = "/workloads/0/workload/schedule/entries/1/url";
-        *json.pointer_mut(schedule).unwrap() = 7.into();
-        let problem = Plan::from_json(json.to_string().as_bytes()).unwrap_err();
-        assert!(problem.contains("it names path 7 of 2"), "{problem}");
-    }
-
-    #[test]
     fn faults_of_lists_name_their_line() {
         for (keys, expected) in [
             ("urls = 'urls/host.txt'", "urls/host.txt:2:1: a URL with a host; write the path alone, `/x?y`"),
@@ -268,25 +208,6 @@ mod tests {
             ("script = 'scripts/short.tsv'", "`script` is not a key"),
         ] {
             let fault = closed(keys).unwrap_err();
-            assert!(fault.contains(expected), "{keys}: {fault}");
-        }
-    }
-
-    #[test]
-    fn faults_of_scripts() {
-        for (keys, expected) in [
-            ("script = 'scripts/back.tsv'", "scripts/back.tsv:2:1: `4\t/b` is not in order of time"),
-            ("script = 'scripts/short.tsv'\nrate = '5'", "`script` excludes `rate`"),
-            ("script = 'scripts/short.tsv'\nwarmup = '1s'", "`script` excludes `warmup`"),
-            ("script = 'scripts/short.tsv'\npaths = ['/a']", "`script` excludes `paths`"),
-            ("script = 'scripts/short.tsv'\nurls = 'urls/few.txt'", "`urls` excludes `script`"),
-            (
-                "paths = ['/a']\nrate = '5'\nrequests = 5\nscript_each = true",
-                "`script_each` requires `script`",
-            ),
-            ("paths = ['/a']", "has no `rate`, `stages` or `script`"),
-        ] {
-            let fault = with(&format!("kind = 'open'\n{keys}")).unwrap_err();
             assert!(fault.contains(expected), "{keys}: {fault}");
         }
     }

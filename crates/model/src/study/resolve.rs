@@ -5,23 +5,19 @@ use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::groups;
 use super::media::MediaSet;
 use super::servers::{self, ServerLevel};
-use super::written::{Entry, NamedEntry};
-use super::{Library, Study, claims, classes, clients, csv, dns, links, loops, metric, published, topology};
+use super::{Library, Study, claims, classes, clients, csv, dns, links, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
 use crate::level::Level;
-use crate::named::{Named, unknown};
+use crate::named::Named;
 use crate::network::Network;
-use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::topology::Topology;
-use crate::url_pattern::Pattern;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
-use crate::workload::Workload;
 
 /// More cells than this are a mistake in the matrix.
 const MOST_CELLS: usize = 10_000;
@@ -72,7 +68,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         variants: resolve_variants(&study.named_levels(FactorKind::Variant))?,
         servers,
         networks,
-        workloads: resolve_workloads(study, &mut media, library)?,
+        workloads: clients::resolve_workloads(study, &mut media, library)?,
         groups,
     };
     check_metric(study, &matrix, library)?;
@@ -155,8 +151,7 @@ fn check_pins(study: &Study, matrix: &Matrix) -> Result<(), InputError> {
 
 /// Checks that the metric and the statistic exist for every workload that is measured.
 fn check_metric(study: &Study, matrix: &Matrix, library: &impl Library) -> Result<(), InputError> {
-    let is_measured = |named: &NamedWorkload| study.is_measured(FactorKind::Workload, &named.name);
-    let measured = || matrix.workloads.iter().filter(|of| is_measured(&of.named));
+    let measured = || matrix.workloads.iter().filter(|of| study.is_measured(FactorKind::Workload, &of.level));
     let remedy = if study.groups.len() > 1 { ", or make the group `background`" } else { "" };
     for ClientsOf { named, .. } in measured() {
         metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
@@ -240,69 +235,6 @@ fn resolve_backends(
         backends.push(backend);
     }
     Ok(backends)
-}
-
-/// Every workload of the study must be valid; the plan has only those of the matrix.
-fn resolve_workloads(
-    study: &Study,
-    media: &mut MediaSet,
-    library: &impl Library,
-) -> Result<Vec<ClientsOf>, InputError> {
-    let pages = library.pages();
-    let mut defined = Vec::new();
-    for entry in &study.workloads {
-        let named = resolve_workload(entry, &pages, media, library)?;
-        defined.push(ClientsOf { named, clients: entry.clients, start: entry.start });
-    }
-    let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
-    study
-        .named_levels(FactorKind::Workload)
-        .iter()
-        .map(|level| {
-            let found = defined.iter().find(|of| of.named.name == level.value);
-            found.cloned().ok_or_else(|| {
-                level.error(unknown(&level.value, "a `[workload.NAME]` that this study defines", &names))
-            })
-        })
-        .collect()
-}
-
-fn resolve_workload(
-    entry: &NamedEntry,
-    pages: &[String],
-    media: &mut MediaSet,
-    library: &impl Library,
-) -> Result<NamedWorkload, InputError> {
-    let workload = match &entry.what {
-        Entry::Page(name, delivery) => {
-            check_name(name, "`page`: ", "a page", pages)?;
-            let file = library.page(&name.value).map_err(|problem| name.error(problem))?;
-            let page = Page::parse(&name.value, file.source())?;
-            Workload::Page(Page { delivery: delivery.resolve(&page)?, ..page })
-        }
-        Entry::Player(player) => Workload::Player(player.resolve(media, library)?),
-        Entry::Resolved(workload) => workload.clone(),
-    };
-    let mut named =
-        NamedWorkload { name: entry.name.value.clone(), workload, options: entry.options.clone() };
-    let NamedWorkload { workload, options, .. } = &mut named;
-    if let Some(file) = &entry.requests {
-        file.fill(workload, &mut options.requests, library)?;
-    }
-    if let Some(name) = &entry.media
-        && let Some(load) = workload.as_loop_mut()
-    {
-        load.paths = loops::paths_of(media.find(name, library)?).map_err(|problem| name.error(problem))?;
-    }
-    if let Workload::Open(open) = workload {
-        loops::check_script(open).map_err(|problem| entry.name.error(problem))?;
-    }
-    if let Some(load) = workload.as_loop() {
-        media.add_requested(load.paths.iter(), &entry.name, library)?;
-    }
-    options.requests.random_parts =
-        workload.as_loop().is_some_and(|load| load.paths.iter().any(|path| Pattern::is_in(path)));
-    Ok(named)
 }
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
@@ -419,12 +351,12 @@ fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>,
             *index = rest % factor.levels.value.len();
             rest /= factor.levels.value.len();
         }
-        cells.push(make_cell(cell, &indices, study, matrix));
+        cells.push(make_cell(cell, &indices, study, matrix)?);
     }
     Ok(cells)
 }
 
-fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Cell {
+fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Result<Cell, InputError> {
     let factors = &study.matrix.value;
     let index_in = |kind| factors.iter().position(|factor| factor.kind == kind).map(|at| indices[at]);
     let group = index_in(FactorKind::Group).unwrap_or(0);
@@ -441,9 +373,10 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         value: factor.levels.value[index].value.clone(),
     });
     let network = role.routes[index_of(FactorKind::Server)][index_of(FactorKind::Network)];
-    let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
-    let ClientsOf { named, clients, start } = &matrix.workloads[workload];
+    let level = &study.named_levels(FactorKind::Workload)[index_of(FactorKind::Workload)];
+    let workload = clients::workload_of(&matrix.workloads, level, variant)?;
+    let ClientsOf { named, clients, start, .. } = &matrix.workloads[workload];
     let server = &matrix.servers[index_of(FactorKind::Server)];
     let mut chain = server.chain.clone();
     chain.node.clone_from(server.node.as_ref().map_or(&matrix.topology.server, |node| &node.value));
@@ -469,7 +402,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let client = entry
         .own(FactorKind::Client)
         .or_else(|| levels_of(factors, FactorKind::Client).get(index_in(FactorKind::Client)?));
-    Cell {
+    Ok(Cell {
         cell: to_u32(number),
         levels: levels.collect(),
         network,
@@ -491,7 +424,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,
-    }
+    })
 }
 
 /// Cells and runs are counted within limits far below that of `u32`.

@@ -66,6 +66,18 @@ const REQUEST_FILES: &[(&str, &str)] = &[
     ("bodies/a.json", "{}"),
     ("scripts/short.tsv", "0\t/bytes/1000\n500\t/bytes/2000\n2000\t/bytes/1000\n"),
     ("scripts/back.tsv", "5\t/a\n4\t/b\n"),
+    (
+        "session",
+        r#"{"h123_script":1,"title":"an evening","origin":"https://tv.test","recorded":"by hand","variant":"h2"}
+{"at_ms":0,"url":"/bytes/1000"}
+{"at_ms":10,"url":"https://tv.test/bytes/2000"}
+{"at_ms":1000,"url":"/bytes/2000","range":"0-499","status":206,"bytes":500,"after":[0,1],"gap_ms":50}
+"#,
+    ),
+    (
+        "elsewhere",
+        "{\"h123_script\":1}\n{\"at_ms\":0,\"url\":\"/a\"}\n{\"at_ms\":0,\"url\":\"https://a.test/b\"}\n",
+    ),
 ];
 
 fn names(files: &[(&str, &str)]) -> Vec<String> {
@@ -228,6 +240,10 @@ impl Library for TestLibrary {
             },
         };
         Ok(DataFile { file: name.to_owned(), text })
+    }
+
+    fn replay(&self, name: &str) -> Result<DataFile, String> {
+        self.request_file(name)
     }
 }
 
@@ -547,7 +563,7 @@ fn faults_of_workloads() {
     assert_fault(
         12,
         "kind = \"pages\"",
-        "12:8: `kind`: `pages` is not a kind of workload; did you mean `page`? The choices are page, closed, open, player",
+        "12:8: `kind`: `pages` is not a kind of workload; did you mean `page`? The choices are page, closed, open, player, script",
     );
     assert_fault(12, "", "11:1: [workload.small] has no `kind`; add one, such as `kind = \"page\"`");
     assert!(fault(13, "page = \"small\"\nclients = 0").starts_with("s.toml:14:11: `clients` is 0; write"));
@@ -587,7 +603,7 @@ fn an_open_loop_is_resolved_and_planned() {
     ))
     .unwrap();
     let rate = Rate(2_000_000);
-    let schedule = Schedule::Rates {
+    let schedule = Schedule {
         stages: vec![Stage { from: rate, to: rate, duration_ns: Some(4_000_000_000) }],
         arrivals: Arrivals::Poisson,
         share: Share::WHOLE,
@@ -649,7 +665,7 @@ fn the_think_time_of_a_closed_loop_is_resolved_and_planned() {
 #[test]
 fn faults_of_open_loops() {
     for (lines, expected) in [
-        ("", "11:1: [workload.small] has no `rate`, `stages` or `script`; add one of them"),
+        ("", "11:1: [workload.small] has no `rate` or `stages`; add one of them"),
         (
             "rate = \"10\"",
             "11:1: [workload.small] has neither `duration` nor `requests`; add one of them to end the run",
@@ -684,7 +700,7 @@ fn faults_of_open_loops() {
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",
             "16:1: `rates` is not a key of [workload.small]; did you mean `rate`? The choices are kind, clients, \
-             start, visit, paths, urls, order, connections, streams, requests, duration, warmup, rate, stages, script, script_each, arrivals, queue, \
+             start, visit, paths, urls, order, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue, \
              requests_per_connection, connect_timeout, request_timeout, method, headers, body",
         ),
     ] {

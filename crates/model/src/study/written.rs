@@ -3,10 +3,10 @@
 use super::delivery::DeliveryKeys;
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
-use super::request_files::RequestFile;
+use super::request_files::UrlFile;
 use super::{
     Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, media, metric,
-    player, published, repetition, requests, servers, start, topology,
+    player, published, repetition, requests, script, servers, start, topology,
 };
 use std::rc::Rc;
 
@@ -90,7 +90,7 @@ const MATRIX_KEYS: &[Key] = keys! {
 };
 
 const WORKLOAD_KEYS: &[Key] = keys! {
-    "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
+    "kind", "text", "required", r#""page""#, "`page`, `closed`, `open`, `player` or `script`.";
     "clients", "whole number", "`1`", "91",
         "The number of clients, 1 to 100 000, each with its own connections, cache and place in a script.";
     "start", "text or table", "`\"together\"`", r#"{ evenly = "10s" }"#, "When the clients start; [below](#start).";
@@ -108,7 +108,11 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
-    TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\": requests", keys: requests::KEYS },
+    TableKeys {
+        table: "[workload.NAME] with kind = \"closed\", \"open\" or \"script\": requests",
+        keys: requests::KEYS,
+    },
+    TableKeys { table: "[workload.NAME] with kind = \"script\"", keys: script::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[media.NAME]", keys: media::KEYS },
     TableKeys { table: "[media.NAME.hds]", keys: media::HDS_KEYS },
@@ -152,18 +156,19 @@ pub(super) struct NamedEntry {
     pub(super) options: Options,
     /// Where it is a repeat visit.
     pub(super) repeat: Option<Place>,
-    /// The file that has its requests.
-    pub(super) requests: Option<RequestFile>,
     /// The media whose segments a loop requests.
     pub(super) media: Option<Placed<String>>,
+    /// The list of its URLs.
+    pub(super) urls: Option<UrlFile>,
     pub(super) what: Entry,
 }
 
-/// A workload. Only the page is still a name.
+/// A workload. Only the page and the scripts are still names.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Page(Placed<String>, DeliveryKeys),
     Player(Box<player::PlayerEntry>),
+    Script(script::ScriptEntryKeys),
     Resolved(Workload),
 }
 
@@ -340,6 +345,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
         WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
         WorkloadKind::Open => Entry::Resolved(Workload::Open(loops::read_open(&table)?)),
         WorkloadKind::Player => Entry::Player(Box::new(player::read(&table)?)),
+        WorkloadKind::Script => Entry::Script(script::read(&table)?),
     };
     let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     let start = start::read(&table)?.unwrap_or_default();
@@ -347,13 +353,14 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let repeat = visit.filter(|visit| visit.value == Visit::Repeat).map(|visit| visit.place);
     let is_loop = matches!(kind, WorkloadKind::Closed | WorkloadKind::Open);
     let media = if is_loop { loops::read_media(&table)? } else { None };
-    let (mut options, requests) = match kind {
+    let (mut options, urls) = match kind {
         WorkloadKind::Closed | WorkloadKind::Open if media.is_some() => (requests::read(&table)?, None),
-        WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, RequestFile::read(&table)?),
+        WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, UrlFile::read(&table)?),
+        WorkloadKind::Script => (requests::read(&table)?, None),
         WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
     };
     options.connections.first_visit = repeat.is_some();
-    Ok(NamedEntry { name, clients, start, options, repeat, requests, media, what })
+    Ok(NamedEntry { name, clients, start, options, repeat, urls, media, what })
 }
 
 /// The keys of a kind of workload.
@@ -363,6 +370,7 @@ pub(super) fn workload_keys(kind: WorkloadKind) -> impl Iterator<Item = &'static
         WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS, requests::KEYS],
         WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS, requests::KEYS],
         WorkloadKind::Player => [player::KEYS, &[], &[]],
+        WorkloadKind::Script => [script::KEYS, requests::KEYS, &[]],
     };
     WORKLOAD_KEYS.iter().chain(own.into_iter().flatten())
 }

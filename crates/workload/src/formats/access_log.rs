@@ -1,7 +1,7 @@
 //! Access logs of servers: one request per line, as a JSON object or in the form of a [`LinePattern`].
 //!
-//! Only lines that name a request of h123 count (`GROUP-REQUEST`, see [`RequestName`]). Servers round the
-//! times in their logs; the log's description states the precision.
+//! Of a study's logs only lines that name a request of h123 count (`GROUP-REQUEST`, see [`RequestName`]).
+//! Servers round the times in their logs; the log's description states the precision.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ pub const LONGEST_LINE_BYTES: usize = 64 << 10;
 pub struct LogFormat {
     /// The form of a line.
     pub form: LineForm,
-    /// The field with the request's name.
-    pub request_id: String,
+    /// The field with the request's name; `None` in logs of other clients.
+    pub request_id: Option<String>,
     /// The field with the time that the request took.
     pub request_time: TimeField,
     /// The precision of that time, in nanoseconds.
@@ -34,6 +34,8 @@ pub struct LogFormat {
     pub body_bytes: Option<String>,
     /// The field with the client's port, alone or after its address and a colon.
     pub remote_port: Option<String>,
+    /// The field with the path of the request, or with its request line (RFC 9112, section 3).
+    pub path: Option<String>,
 }
 
 /// The form of a line.
@@ -85,6 +87,27 @@ pub struct LogLine {
     pub remote_port: Option<u16>,
 }
 
+/// The request of a line, whoever sent it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoggedRequest<'l> {
+    /// How long it took.
+    pub request_time_ns: u64,
+    /// The value of the last digit of that time as it was written, in nanoseconds.
+    pub unit_ns: u64,
+    /// The line's time stamp, Unix time.
+    pub logged_unix_ns: Option<u64>,
+    /// The method, if the field with the path is a request line.
+    pub method: Option<Cow<'l, str>>,
+    /// The path with its query; `-` and empty ones are missing.
+    pub path: Option<Cow<'l, str>>,
+    /// The status code.
+    pub status: Option<u16>,
+    /// The length of the body that was sent.
+    pub body_bytes: Option<u64>,
+    /// The client: its port or its address, as the log has it.
+    pub client: Option<Cow<'l, str>>,
+}
+
 /// A line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
@@ -123,10 +146,9 @@ impl LogFormat {
     /// The first of its fields that is not in its pattern.
     pub fn missing_field(&self) -> Option<&str> {
         let LineForm::Pattern(pattern) = &self.form else { return None };
-        let texts = [&self.status, &self.body_bytes, &self.remote_port];
-        let needed = [&self.request_id, &self.request_time.field];
+        let texts = [&self.request_id, &self.status, &self.body_bytes, &self.remote_port, &self.path];
         let times = self.time.iter().map(|time| &time.field);
-        let all = needed.into_iter().chain(texts.into_iter().flatten()).chain(times);
+        let all = std::iter::once(&self.request_time.field).chain(texts.into_iter().flatten()).chain(times);
         all.map(String::as_str).find(|field| !pattern.has(field))
     }
 
@@ -135,6 +157,39 @@ impl LogFormat {
     /// # Errors
     /// The line does not have the form, or names a request without its time.
     pub fn read(&self, line: &[u8]) -> Result<Option<LogLine>, LineError> {
+        self.with_values(line, |value| {
+            let id = self.request_id.as_deref().and_then(value);
+            let Some(name) = id.and_then(|id| id.parse::<RequestName>().ok()) else { return Ok(None) };
+            let request = self.request(value)?;
+            Ok(Some(LogLine {
+                name,
+                request_time_ns: request.request_time_ns,
+                logged_unix_ns: request.logged_unix_ns,
+                status: request.status,
+                body_bytes: request.body_bytes,
+                remote_port: request.client.and_then(|text| port(&text)),
+            }))
+        })
+    }
+
+    /// Parses a line without its line end, whoever sent the request, and shows it.
+    ///
+    /// # Errors
+    /// The line does not have the form, or lacks the request's time.
+    pub fn read_any<T>(
+        &self,
+        line: &[u8],
+        show: impl FnOnce(LoggedRequest<'_>) -> T,
+    ) -> Result<T, LineError> {
+        self.with_values(line, |value| self.request(value).map(show))
+    }
+
+    /// Calls `read` with the values of a line by their names.
+    fn with_values<T>(
+        &self,
+        line: &[u8],
+        read: impl FnOnce(Values<'_, '_>) -> Result<T, LineError>,
+    ) -> Result<T, LineError> {
         let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE_BYTES)]);
         let fault = |expected| LineError::Form { found: super::shown(&text), expected };
         if line.len() > LONGEST_LINE_BYTES {
@@ -146,34 +201,32 @@ impl LogFormat {
                 if !object.is_object() {
                     return Err(fault("a JSON object"));
                 }
-                self.line(&|field| text_at(&object, field))
+                read(&|field| text_at(&object, field))
             }
             LineForm::Pattern(pattern) => {
                 let found = pattern.fields(&text).ok_or_else(|| fault("a line that matches the pattern"))?;
-                let value = |name: &str| {
+                read(&|name| {
                     let field = found.iter().find(|(known, _)| *known == name);
                     field.map(|(_, value)| Cow::Borrowed(*value))
-                };
-                self.line(&value)
+                })
             }
         }
     }
 
-    fn line<'v>(&self, value: &dyn Fn(&str) -> Option<Cow<'v, str>>) -> Result<Option<LogLine>, LineError> {
-        let Some(name) = value(&self.request_id).and_then(|id| id.parse::<RequestName>().ok()) else {
-            return Ok(None);
-        };
+    fn request<'v>(&self, value: Values<'_, 'v>) -> Result<LoggedRequest<'v>, LineError> {
         let fault = |field: &str, expected| {
             let found =
                 value(field).map_or("missing".to_owned(), |found| format!("`{}`", super::shown(&found)));
             LineError::Field { field: field.to_owned(), found, expected }
         };
-        let time = |of: &TimeField| value(&of.field).and_then(|text| nanoseconds(&text, of.unit));
-        let expected_time = "a time that is not negative";
-        let request_time_ns =
-            time(&self.request_time).ok_or_else(|| fault(&self.request_time.field, expected_time))?;
         // Servers write a dash for a missing value.
         let present = |field: &str| value(field).filter(|text| !text.is_empty() && text != "-");
+        let took = value(&self.request_time.field);
+        let request_time_ns = took.as_ref().and_then(|text| nanoseconds(text, self.request_time.unit));
+        let request_time_ns =
+            request_time_ns.ok_or_else(|| fault(&self.request_time.field, "a time that is not negative"))?;
+        let unit_ns = took.map_or(0, |text| resolution_ns(&text, self.request_time.unit));
+        let stamp = |of: &TimeField| value(&of.field).and_then(|text| time_stamp(&text, of.unit));
         let integer = |field: &Option<String>| {
             let Some(field) = field else { return Ok(None) };
             let value = present(field).map(|text| text.parse().map_err(|_| fault(field, "a whole number")));
@@ -182,15 +235,49 @@ impl LogFormat {
         let status = integer(&self.status)?.map(u16::try_from).transpose();
         let status =
             status.map_err(|_| fault(self.status.as_deref().unwrap_or_default(), "a status code"))?;
-        Ok(Some(LogLine {
-            name,
+        let (method, path) = match self.path.as_deref().and_then(present) {
+            Some(target) => split_target(target),
+            None => (None, None),
+        };
+        Ok(LoggedRequest {
             request_time_ns,
-            logged_unix_ns: self.time.as_ref().and_then(time),
+            unit_ns,
+            logged_unix_ns: self.time.as_ref().and_then(stamp),
+            method,
+            path,
             status,
             body_bytes: integer(&self.body_bytes)?,
-            remote_port: self.remote_port.as_deref().and_then(present).and_then(|text| port(&text)),
-        }))
+            client: self.remote_port.as_deref().and_then(present),
+        })
     }
+}
+
+/// The values of a line by the names of their fields.
+type Values<'r, 'v> = &'r dyn Fn(&str) -> Option<Cow<'v, str>>;
+
+/// Method and path of a request line, or a path alone.
+fn split_target(target: Cow<'_, str>) -> (Option<Cow<'_, str>>, Option<Cow<'_, str>>) {
+    let Some((method, rest)) = target.split_once(' ') else { return (None, Some(target)) };
+    let path = rest.split(' ').next().filter(|path| !path.is_empty());
+    (Some(Cow::Owned(method.to_owned())), path.map(|path| Cow::Owned(path.to_owned())))
+}
+
+/// The value of the last written digit of a number of units, in nanoseconds; at least 1.
+fn resolution_ns(text: &str, unit: TimeUnit) -> u64 {
+    let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    (0..decimals).fold(unit.ns(), |ns, _| ns / 10).max(1)
+}
+
+/// A time stamp: a number of units since 1970, or a date as in ISO 8601 or in the Common Log Format.
+fn time_stamp(text: &str, unit: TimeUnit) -> Option<u64> {
+    if text.starts_with(|c: char| c.is_ascii_digit())
+        && let Some(ns) = nanoseconds(text, unit)
+    {
+        return Some(ns);
+    }
+    let common = || jiff::fmt::strtime::parse("%d/%b/%Y:%H:%M:%S %z", text).ok()?.to_timestamp().ok();
+    let stamp = text.parse::<jiff::Timestamp>().ok().or_else(common)?;
+    u64::try_from(stamp.as_nanosecond()).ok()
 }
 
 /// Reads a log line by line, within limits.
@@ -285,13 +372,14 @@ mod tests {
     fn json() -> LogFormat {
         LogFormat {
             form: LineForm::Json,
-            request_id: "request.headers.X-Request-Id.0".to_owned(),
+            request_id: Some("request.headers.X-Request-Id.0".to_owned()),
             request_time: TimeField { field: "took".to_owned(), unit: TimeUnit::Seconds },
             precision_ns: 1_000_000,
             time: Some(TimeField { field: "ts".to_owned(), unit: TimeUnit::Milliseconds }),
             status: Some("status".to_owned()),
             body_bytes: Some("size".to_owned()),
             remote_port: Some("request.remote".to_owned()),
+            path: None,
         }
     }
 
@@ -337,19 +425,53 @@ mod tests {
         let pattern = LinePattern::parse("{port} [{at}] {id} {status} {us}us").unwrap();
         let mut format = LogFormat {
             form: LineForm::Pattern(pattern),
-            request_id: "id".to_owned(),
+            request_id: Some("id".to_owned()),
             request_time: TimeField { field: "us".to_owned(), unit: TimeUnit::Microseconds },
             precision_ns: 1_000,
             time: Some(TimeField { field: "at".to_owned(), unit: TimeUnit::Nanoseconds }),
             status: Some("status".to_owned()),
             body_bytes: None,
             remote_port: Some("port".to_owned()),
+            path: None,
         };
         assert_eq!(format.missing_field(), None);
         let found = format.read(b"40001 [1700000000123000000] 2-17 206 12500us").unwrap().unwrap();
         assert_eq!(found, LogLine { body_bytes: None, ..line() });
         format.body_bytes = Some("bytes".to_owned());
         assert_eq!(format.missing_field(), Some("bytes"));
+    }
+
+    #[test]
+    fn any_request_is_read_whoever_sent_it() {
+        let pattern = "{client} - - [{time}] \"{request}\" {status} {bytes} {took}";
+        let format = LogFormat {
+            form: LineForm::Pattern(LinePattern::parse(pattern).unwrap()),
+            request_id: None,
+            request_time: TimeField { field: "took".to_owned(), unit: TimeUnit::Seconds },
+            precision_ns: 1_000,
+            time: Some(TimeField { field: "time".to_owned(), unit: TimeUnit::Seconds }),
+            status: Some("status".to_owned()),
+            body_bytes: Some("bytes".to_owned()),
+            remote_port: Some("client".to_owned()),
+            path: Some("request".to_owned()),
+        };
+        let line = "10.0.0.7 - - [10/Oct/2000:13:55:36 -0700] \"GET /a?b HTTP/2.0\" 206 60000 0.004900";
+        let expected = LoggedRequest {
+            request_time_ns: 4_900_000,
+            unit_ns: 1_000,
+            logged_unix_ns: Some(971_211_336_000_000_000),
+            method: Some("GET".into()),
+            path: Some("/a?b".into()),
+            status: Some(206),
+            body_bytes: Some(60_000),
+            client: Some("10.0.0.7".into()),
+        };
+        let read = |line: &str| format.read_any(line.as_bytes(), |found| assert_eq!(found, expected));
+        assert_eq!(read(line), Ok(()));
+        assert_eq!(read(&line.replace("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36Z")), Ok(()));
+        assert_eq!(read(&line.replace("10/Oct/2000:13:55:36 -0700", "971211336")), Ok(()));
+        assert!(format.read_any(b"nonsense", |_| ()).is_err());
+        assert_eq!(format.read(line.as_bytes()), Ok(None), "it names no request of h123");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod clients;
 pub mod dash;
 pub mod error;
 pub mod flv;
+pub mod har;
 pub mod hds;
 pub mod hls;
 pub mod isobmff;

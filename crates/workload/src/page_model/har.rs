@@ -1,21 +1,15 @@
-//! HTTP Archive 1.2: the record of a page load that browsers save.
+//! The page of a HAR file.
 
 use std::collections::HashMap;
 
 use model::page::ResourceKind;
 use model::url::Url;
-use serde::Deserialize;
 
 use super::{MOST_RESOURCES, Modelled, kind_of};
-use model::formats::shown;
+use crate::formats::har::{Entry, HarError, HarLog, read};
 
 /// More entries are not one page load.
 const MOST_ENTRIES: usize = 2_000;
-
-/// Why a HAR file is no page, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct HarError(String);
 
 /// The page of a HAR file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,90 +22,13 @@ pub struct HarPage {
     pub left_out: usize,
 }
 
-#[derive(Deserialize)]
-struct Har {
-    log: Log,
-}
-
-#[derive(Deserialize)]
-struct Log {
-    #[serde(default)]
-    pages: Vec<HarFilePage>,
-    entries: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct HarFilePage {
-    id: String,
-    #[serde(default)]
-    title: String,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    pageref: Option<String>,
-    request: EntryRequest,
-    response: EntryResponse,
-    /// Chromium's.
-    #[serde(rename = "_initiator")]
-    initiator: Option<Initiator>,
-}
-
-#[derive(Deserialize)]
-struct EntryRequest {
-    method: String,
-    url: String,
-}
-
-#[derive(Deserialize)]
-struct EntryResponse {
-    status: i64,
-    #[serde(default)]
-    content: Content,
-    #[serde(rename = "bodySize", default)]
-    body_size: f64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Content {
-    size: f64,
-    #[serde(rename = "mimeType")]
-    mime_type: String,
-}
-
-#[derive(Deserialize)]
-struct Initiator {
-    url: Option<String>,
-    stack: Option<Stack>,
-}
-
-#[derive(Deserialize)]
-struct Stack {
-    #[serde(rename = "callFrames", default)]
-    call_frames: Vec<CallFrame>,
-}
-
-#[derive(Deserialize)]
-struct CallFrame {
-    #[serde(default)]
-    url: String,
-}
-
 /// Reads a HAR file. The document is the first HTML; references lie evenly in their parents, because a HAR
 /// file does not say where they are, and a script names others at its end.
 ///
 /// # Errors
 /// It is not HAR, has no document, or is too long for a page load.
 pub fn parse_har(text: &str) -> Result<HarPage, HarError> {
-    let text = text.trim_start_matches('\u{feff}');
-    let har: Har = serde_json::from_str(text).map_err(|error| {
-        HarError(format!(
-            "it is not a HAR file ({}); save one with the network tools of a browser",
-            shown(&error.to_string())
-        ))
-    })?;
-    let Log { pages, entries } = har.log;
+    let HarLog { pages, entries } = read(text)?;
     let count = entries.len();
     if count > MOST_ENTRIES {
         return Err(HarError(format!(
@@ -169,11 +86,7 @@ impl Entry {
 
     /// The resource that caused the request; the document where that is unknown.
     fn parent(&self, known: &HashMap<String, usize>, resources: &[Modelled]) -> usize {
-        let initiator = self.initiator.as_ref();
-        let frames = initiator.and_then(|initiator| initiator.stack.as_ref()).map(|stack| &stack.call_frames);
-        let frames = frames.into_iter().flatten().map(|frame| frame.url.as_str());
-        let named = initiator.and_then(|initiator| initiator.url.as_deref());
-        let urls = named.into_iter().chain(frames).filter_map(|url| Url::parse(url).ok());
+        let urls = self.initiators().filter_map(|url| Url::parse(url).ok());
         let may_name = |place: &usize| {
             matches!(resources[*place].kind, ResourceKind::Html | ResourceKind::Css | ResourceKind::Js)
         };

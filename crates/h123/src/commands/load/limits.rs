@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use model::Shortfall;
 use model::assignment::Assignment;
 
+use super::output::connections_of;
 use crate::exit::UsageError;
 
 /// Open files besides connections: standard streams, an epoll instance for each thread, output files.
@@ -25,7 +26,7 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
         .chain(&first.options.requests.further_targets)
         .map(|target| target.address)
         .collect();
-    let connections: u64 = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
+    let connections: u64 = assignments.iter().map(connections_of).sum();
     check_sources(&first.options.connections.sources, &remotes)?;
     let ports = fs::read_to_string(PORT_RANGE).ok().and_then(|text| ports(&text));
     if let Some(ports) = ports {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use model::schedule::{Rate, Stage};
+use model::script::{Replay, Speed};
 use model::units;
 use model::workload::ThinkTime;
 
@@ -63,8 +64,8 @@ pub(crate) struct LoadOptions {
     /// Example: --rate 2000 --poisson
     #[arg(long, requires = "rates")]
     pub(crate) poisson: bool,
-    /// Open loop: replay a timing script of h2load once, over all connections: lines of
-    /// `<milliseconds>⇥<URL>`
+    /// Open loop: replay a timing script once, over all connections: one of `h123 record`, or lines of
+    /// h2load, `<milliseconds>⇥<URL>`
     ///
     /// Example: --script requests.tsv
     #[arg(
@@ -80,6 +81,17 @@ pub(crate) struct LoadOptions {
     /// Example: --script requests.tsv --script-each
     #[arg(long, requires = "script", conflicts_with = "requests")]
     pub(crate) script_each: bool,
+    /// When requests of a script are due: at their recorded times, or after the responses that they waited
+    /// for
+    ///
+    /// Example: --script session.jsonl --replay dependency
+    #[arg(long, value_name = "MODE", requires = "script", default_value = "schedule", value_parser = str::parse::<Replay>)]
+    pub(crate) replay: Replay,
+    /// How many times faster than recorded a script is replayed
+    ///
+    /// Example: --script session.jsonl --speed 10
+    #[arg(long, value_name = "TIMES", requires = "script", default_value = "1", value_parser = str::parse::<Speed>)]
+    pub(crate) speed: Speed,
     /// Open loop: at most this many due requests wait for a connection; further ones count as never sent
     ///
     /// Example: --queue 1000

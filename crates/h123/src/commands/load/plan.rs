@@ -9,15 +9,17 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use drive::input::read_bytes;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
-use model::formats::{timing_script, url_list};
+use model::formats::timing_script::{NumberedScript, ParsedScript, TimingScript};
+use model::formats::url_list;
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
 use model::request_fields::{check_method, parse_field};
-use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
+use model::schedule::{Arrivals, Schedule, Share, Stage};
+use model::script::{Replay, Script, ScriptEntry};
 use model::units::{self, counted};
 use model::url_pattern::Pattern;
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
-use model::{Pins, Variant};
+use model::{Clients, Pins, Start, Variant};
 
 use super::LoadArgs;
 use crate::connect::places::Places;
@@ -66,7 +68,7 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
             workload: workload(args, &list, index),
             pins: pins.clone(),
             seed: args.load.seed,
-            clients: model::Clients::ONE,
+            clients: clients(args, index),
             deadline_ns: whole_ns.map_or(u64::MAX, |lasts| lasts.saturating_add(GRACE_NS)),
             ends_ns: None,
             options: options.clone(),
@@ -76,6 +78,16 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
         load::check(first).map_err(|error| UsageError(format!("{error:#}")))?;
     }
     Ok((assignments, dns_ns))
+}
+
+/// The clients of a thread: one, or for each of its connections one that replays the whole script.
+fn clients(args: &LoadArgs, index: u32) -> Clients {
+    if !args.load.script_each {
+        return Clients::ONE;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
+    let count = share(args.load.connections.into(), index, args.load.threads) as u32;
+    Clients::all(count, Start::Together)
 }
 
 /// The part that thread `index` has of a number.
@@ -96,6 +108,13 @@ fn check(args: &LoadArgs) -> Result<(), UsageError> {
             "{threads} threads for {connections}; use at most one thread per connection"
         )));
     }
+    if load.replay == Replay::Dependency && load.threads > 1 && !load.script_each {
+        return Err(UsageError(
+            "--replay dependency: requests of one script wait for each other, on one thread; add --script-each, or \
+             remove --threads"
+                .into(),
+        ));
+    }
     match args.output.latency_threshold().filter(|_| args.connecting.coalesce.is_some()) {
         Some(threshold) => Err(UsageError(format!(
             "--coalesce delays every response; it cannot be used with --fail-if '{threshold}'"
@@ -115,14 +134,25 @@ struct UrlList {
     urls: Vec<Url>,
     methods: Vec<Option<String>>,
     bodies: Vec<Option<WrittenBody>>,
-    script: Vec<ScriptEntry>,
+    /// Of a script: what differs from the defaults for each URL.
+    own: Vec<PathOptions>,
+    /// The requests of a script, with their recorded times.
+    entries: Vec<ScriptEntry>,
+    /// The script without its requests.
+    script: TimingScript,
 }
 
 impl UrlList {
     fn of(args: &LoadArgs) -> Result<UrlList> {
         let base = args.url.as_deref().map(Url::parse).transpose()?;
-        let mut list =
-            UrlList { urls: Vec::new(), methods: Vec::new(), bodies: Vec::new(), script: Vec::new() };
+        let mut list = UrlList {
+            urls: Vec::new(),
+            methods: Vec::new(),
+            bodies: Vec::new(),
+            own: Vec::new(),
+            entries: Vec::new(),
+            script: TimingScript::default(),
+        };
         if let Some(path) = &args.load.script {
             list.read_script(path, base.as_ref())?;
         } else if let Some(path) = &args.requesting.urls {
@@ -155,11 +185,18 @@ impl UrlList {
     fn read_script(&mut self, path: &Path, base: Option<&Url>) -> Result<()> {
         let text = read_option("--script", path)?;
         let at = |error: String| UsageError(format!("--script {}: {error}", path.display()));
-        let lines = timing_script::parse(&text).map_err(|error| at(error.to_string()))?;
-        let (urls, script) = timing_script::numbered(&lines);
-        for line in urls {
-            self.urls.push(absolute(line.url, base).map_err(|error| at(format!("{error}")))?);
+        let parsed = ParsedScript::parse(&text).map_err(|error| at(error.to_string()))?;
+        let mut script = parsed.script;
+        let NumberedScript { firsts, entries } = script.numbered();
+        let origin = script.origin.as_deref().map(Url::parse).transpose()?;
+        let base = base.or(origin.as_ref());
+        for request in firsts.iter().map(|place| &script.requests[*place]) {
+            self.urls.push(absolute(&request.url, base).map_err(|error| at(format!("{error}")))?);
+            self.methods.push(request.method.clone());
+            self.own.push(request.path_options());
         }
+        self.entries = entries;
+        script.requests = Vec::new();
         self.script = script;
         Ok(())
     }
@@ -290,7 +327,8 @@ fn options(
         let own = list.bodies.get(index).and_then(Option::as_ref);
         let own = own.map(|body| bodies.add(body)).transpose()?;
         let method = list.methods.get(index).cloned().flatten();
-        paths.push(PathOptions { target: *target, method, body: own });
+        let of_script = list.own.get(index).cloned().unwrap_or_default();
+        paths.push(PathOptions { target: *target, method, body: own, ..of_script });
     }
     let requests = RequestOptions {
         further_targets,
@@ -353,30 +391,26 @@ fn duration_ns(args: &LoadArgs) -> Option<u64> {
     args.load.duration.or(args.load.requests.is_none().then_some(DEFAULT_DURATION_NS))
 }
 
-fn schedule(args: &LoadArgs, list: &UrlList, index: u32) -> Option<Schedule> {
+fn schedule(args: &LoadArgs, index: u32) -> Option<Schedule> {
     let load = &args.load;
     let share = Share { index, of: load.threads };
-    if load.script.is_some() {
-        let entries = list.script.clone();
-        #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
-        let clients = self::share(u64::from(load.connections), index, load.threads) as u32;
-        return Some(match load.script_each {
-            false => Schedule::Script { entries, share, clients: 1 },
-            true => Schedule::Script { entries, share: Share::WHOLE, clients },
-        });
-    }
     let stages = match load.rate {
         Some(rate) => vec![Stage { from: rate, to: rate, duration_ns: duration_ns(args) }],
         None if load.stages.is_empty() => return None,
         None => load.stages.clone(),
     };
     let arrivals = if load.poisson { Arrivals::Poisson } else { Arrivals::Even };
-    Some(Schedule::Rates { stages, arrivals, share })
+    Some(Schedule { stages, arrivals, share })
 }
 
 /// How long the test lasts, if time ends it.
 fn lasts_ns(args: &LoadArgs, list: &UrlList) -> Option<u64> {
-    match schedule(args, list, 0) {
+    if args.load.script.is_some() {
+        let last_ns = list.entries.last().map_or(0, |entry| args.load.speed.of_ns(entry.at_ns));
+        // The responses decide when the last request is due.
+        return (args.load.replay == Replay::Schedule).then_some(last_ns);
+    }
+    match schedule(args, 0) {
         Some(schedule) => schedule.lasts_ns(args.load.requests),
         None => duration_ns(args),
     }
@@ -395,7 +429,10 @@ fn workload(args: &LoadArgs, list: &UrlList, index: u32) -> Workload {
         requests: load.requests,
         warmup_ns: load.warmup,
     };
-    match schedule(args, list, index) {
+    if load.script.is_some() {
+        return Workload::Script(script(args, list, common, index));
+    }
+    match schedule(args, index) {
         Some(schedule) => Workload::Open(OpenLoop {
             load: common,
             schedule,
@@ -406,5 +443,33 @@ fn workload(args: &LoadArgs, list: &UrlList, index: u32) -> Workload {
             duration_ns: duration_ns(args),
             think: load.think_time.unwrap_or_default(),
         }),
+    }
+}
+
+/// The script of a thread: every n-th request, or all of them by each of its clients.
+fn script(args: &LoadArgs, list: &UrlList, load: LoopLoad, index: u32) -> Script {
+    let options = &args.load;
+    let at_speed = |entry: &ScriptEntry| ScriptEntry {
+        at_ns: options.speed.of_ns(entry.at_ns),
+        gap_ns: options.speed.of_ns(entry.gap_ns),
+        ..entry.clone()
+    };
+    let mut entries: Vec<ScriptEntry> = list.entries.iter().map(at_speed).collect();
+    entries.truncate(options.requests.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX)));
+    let (connections, share) = match options.script_each {
+        true => (1, Share::WHOLE),
+        false => (load.connections, Share { index, of: options.threads }),
+    };
+    Script {
+        load: LoopLoad { connections, requests: Some(entries.len() as u64), ..load },
+        sets_connections: true,
+        title: list.script.title.clone(),
+        recorded_over: list.script.variant,
+        replay: options.replay,
+        speed: options.speed,
+        entries,
+        body_bytes: 0,
+        share,
+        queue_limit: options.queue.div_ceil(options.threads),
     }
 }

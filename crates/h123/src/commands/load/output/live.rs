@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use load::{Live, Snapshot};
 use model::assignment::Assignment;
 use model::number::float;
+use model::schedule::Share;
 use model::units::{counted, format_bytes, format_ns, three_digits};
 
 use crate::terminal;
@@ -36,9 +37,16 @@ impl Goal {
         for assignment in assignments {
             let workload = &assignment.workload;
             goal.lasts_ns = workload.lasts_ns();
-            // A schedule's number of requests is that of all threads together.
-            let earlier = goal.requests.filter(|_| workload.schedule().is_none()).unwrap_or(0);
-            goal.requests = workload.requests().map(|own| earlier.saturating_add(own));
+            // The number of requests of a schedule, or of a script that threads share, is that of all
+            // threads.
+            let is_shared = match workload.script() {
+                Some(script) => script.share != Share::WHOLE,
+                None => workload.schedule().is_some(),
+            };
+            let earlier = goal.requests.filter(|_| !is_shared).unwrap_or(0);
+            let clients = u64::from(assignment.clients.count);
+            let own = workload.requests().map(|each| each.saturating_mul(clients));
+            goal.requests = own.map(|own| earlier.saturating_add(own));
         }
         goal
     }

@@ -24,7 +24,7 @@ use load::{Live, Observers, Report, RowSender};
 use model::assignment::Assignment;
 
 pub(crate) use rows::{RowFile, WrittenRows};
-pub(crate) use summary::{Setup, Summary};
+pub(crate) use summary::{Setup, Summary, connections_of};
 
 use self::text::Style;
 use self::thresholds::{Threshold, ThresholdResult};

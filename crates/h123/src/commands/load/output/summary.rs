@@ -6,7 +6,7 @@ use load::Report;
 use model::assignment::{Assignment, ClientReport, Lag, Suspensions};
 use model::number::float;
 use model::sample::{FailureKind, Phase};
-use model::schedule::{Arrivals, Schedule};
+use model::schedule::{Arrivals, Schedule, Share};
 use model::tally::{ConnectionTally, Counts, RequestSums, RequestTimes, Tally};
 use model::units::counted;
 use model::workload::Workload;
@@ -56,9 +56,18 @@ impl Setup {
     /// The setup of the assignments of all threads.
     pub(crate) fn of(url: &str, assignments: &[Assignment], dns_ns: Vec<u64>) -> Self {
         let Some(first) = assignments.first() else { return Setup::default() };
-        let connections = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
-        let schedule = first.workload.schedule().map(|schedule| format!(": {}", schedule.describe()));
-        let load = format!("{}{}", first.workload.kind().describe(), schedule.unwrap_or_default());
+        let connections = assignments.iter().map(connections_of).sum();
+        let due = match &first.workload {
+            Workload::Script(script) => {
+                let is_each = first.clients.of > 1 || assignments.len() > 1 && script.share == Share::WHOLE;
+                let each = if is_each { ", all of it on each connection" } else { "" };
+                format!(": {}{each}", script.describe())
+            }
+            workload => {
+                workload.schedule().map_or(String::new(), |schedule| format!(": {}", schedule.describe()))
+            }
+        };
+        let load = format!("{}{due}", first.workload.kind().describe());
         let each = match (first.workload.streams().unwrap_or(1), first.target.variant.http()) {
             (..=1, _) => String::new(),
             (streams, HttpVersion::Http11) => format!(" × {streams} streams, of which HTTP/1.1 uses 1"),
@@ -71,7 +80,7 @@ impl Setup {
             url: url.to_owned(),
             variant: first.target.variant.name().to_owned(),
             load: format!("{load} · {connections}{each} · {threads}"),
-            is_open: first.workload.schedule().is_some(),
+            is_open: first.workload.is_timed(),
             schedule_ns: schedule_ns(&first.workload),
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
@@ -84,11 +93,16 @@ impl Setup {
     }
 }
 
+/// The connections of all clients of an assignment.
+pub(crate) fn connections_of(assignment: &Assignment) -> u64 {
+    u64::from(assignment.workload.connections()) * u64::from(assignment.clients.count)
+}
+
 /// The length of a schedule of rates. A number of requests ends it at a known time only if they are evenly
 /// spread at one rate. A script has the time of its last request, but no length.
 fn schedule_ns(workload: &Workload) -> Option<u64> {
     let schedule = workload.schedule()?;
-    let Schedule::Rates { stages, arrivals, .. } = schedule else { return None };
+    let Schedule { stages, arrivals, .. } = schedule;
     let requests = workload.requests();
     let is_even = *arrivals == Arrivals::Even && stages.iter().all(|stage| stage.from == stage.to);
     let is_known = requests.is_none() || (is_even && stages.len() == 1);
