@@ -302,36 +302,40 @@ pub(crate) fn summary_of(plan: &Plan, record: &RunRecord) -> RunSummary {
     all.remove(0)
 }
 
+/// The cell of the level `variant`, on the only network.
+fn cell_of(place: usize, variant: Variant) -> Cell {
+    Cell {
+        pins: None,
+        cell: number::small(place),
+        levels: vec![level_of(variant), Level { factor: "network".to_owned(), value: "n".to_owned() }],
+        network: 0,
+        backend: Backend::default(),
+        group: ClientGroup {
+            group: 0,
+            client: model::external::OWN_CLIENT.to_owned(),
+            node: "client".to_owned(),
+            variant,
+            workload: 0,
+            name: String::new(),
+            clients: 1,
+            start: model::Start::Together,
+            end: GroupEnd::Done,
+            is_background: false,
+        },
+        chain: ServerChain::alone("server", "origin"),
+        expected_run_ns: 1000 * MS,
+        run_limit_ns: 10_000 * MS,
+        unsupported: None,
+    }
+}
+
+fn level_of(variant: Variant) -> Level {
+    Level { factor: "variant".to_owned(), value: variant.to_string() }
+}
+
 fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
-    let level = |variant: &Variant| Level { factor: "variant".to_owned(), value: variant.to_string() };
-    let network_level = Level { factor: "network".to_owned(), value: "n".to_owned() };
-    let cells: Vec<Cell> = variants
-        .iter()
-        .enumerate()
-        .map(|(place, variant)| Cell {
-            pins: None,
-            cell: number::small(place),
-            levels: vec![level(variant), network_level.clone()],
-            network: 0,
-            backend: Backend::default(),
-            group: ClientGroup {
-                group: 0,
-                client: model::external::OWN_CLIENT.to_owned(),
-                node: "client".to_owned(),
-                variant: *variant,
-                workload: 0,
-                name: String::new(),
-                clients: 1,
-                start: model::Start::Together,
-                end: GroupEnd::Done,
-                is_background: false,
-            },
-            chain: ServerChain::alone("server", "origin"),
-            expected_run_ns: 1000 * MS,
-            run_limit_ns: 10_000 * MS,
-            unsupported: None,
-        })
-        .collect();
+    let cells: Vec<Cell> =
+        variants.iter().enumerate().map(|(place, variant)| cell_of(place, *variant)).collect();
     let count = number::small(cells.len());
     let runs = (0..RUNS * count)
         .map(|run| PlannedRun { run, block: run / count, cell: run % count, seed: u64::from(run) })
@@ -343,7 +347,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         study_text: String::new(),
         metric: metric.to_owned(),
         statistic: Statistic::Median,
-        baseline: level(&variants[0]),
+        baseline: level_of(variants[0]),
         margin_share: 0.03,
         seed: 1,
         runs_per_cell: RUNS,
@@ -428,6 +432,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         block: run.block,
         began_unix_ns: 0,
         took_ns: 1000 * MS,
+        content: None,
         outcome: Outcome::Ok,
         player: playback(&plan.workloads[0].workload, &rows),
         samples: rows,

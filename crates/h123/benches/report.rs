@@ -133,6 +133,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
         block: run.block,
         began_unix_ns: 0,
         took_ns: samples * 10_000,
+        content: None,
         outcome: Outcome::Ok,
         samples: rows.collect(),
         connections: Vec::new(),

@@ -266,10 +266,10 @@ mod tests {
             ..RequestOptions::default()
         };
         assert_eq!(
-            all_fields(&workload, &options, 0)[1..],
+            all_fields(&workload, &options, 0, ByteRange::of_length(7, 7))[1..],
             [field("accept", "video/mp4"), field("x-all", "own"), field("range", "bytes=500-999")]
         );
-        let others = all_fields(&workload, &options, 1);
+        let others = all_fields(&workload, &options, 1, None);
         assert_eq!(others[1..], [field("accept", "*/*"), field("x-all", "1"), field("range", "bytes=0-1")]);
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::{ByteRange, Presentation, Representation, Segment, Track, TrackKind};
 use crate::named;
-use crate::number::float;
+use crate::number::{self, float};
 use crate::units::{self, NANOS_PER_S, format_ns};
 
 /// A presentation and how it is played.
@@ -210,8 +210,8 @@ impl Player {
 
     /// Requests that it makes at once, at most: one for each track, and one for a live stream's manifest.
     pub fn requests_at_once(&self) -> u32 {
-        let tracks = u32::try_from(self.presentation.tracks.len()).unwrap_or(u32::MAX);
-        if self.live.is_some() { TrackKind::ALL.len() as u32 + 1 } else { tracks.max(1) }
+        let tracks = number::small(self.presentation.tracks.len());
+        if self.live.is_some() { number::small(TrackKind::ALL.len()) + 1 } else { tracks.max(1) }
     }
 
     /// The longest requested segment, in nanoseconds of media.

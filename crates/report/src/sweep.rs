@@ -464,7 +464,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use model::error::Source;
-    use model::schedule::{Arrivals, Share, Stage};
+    use model::schedule::{Arrivals, Schedule, Share, Stage};
     use model::workload::{ClosedLoop, OpenLoop};
 
     use super::*;

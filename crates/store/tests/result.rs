@@ -341,6 +341,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         block: run / 3,
         began_unix_ns: 1_700_000_000_000_000_000,
         took_ns: 5,
+        content: None,
         outcome: Outcome::Ok,
         samples: (0..rows).map(row).collect(),
         connections: Vec::new(),

@@ -113,7 +113,7 @@ pub(super) const METRICS: &[Metric] = &[
         start: FIRST_REQUEST,
         end: LAST_MEDIA,
         reads: READS,
-        ..of_client(count("qoe", "Linear QoE score", PLAYER, |view| Some(whole(view)?.qoe()?)))
+        ..of_client(count("qoe", "Linear QoE score", PLAYER, |view| whole(view)?.qoe()))
     },
     Metric {
         unit: "bit/s",

@@ -47,8 +47,8 @@ fn a_players_session_is_recorded_and_replayed_over_other_versions() {
     let session = script(&jsonl);
     assert_eq!(session.variant, Some(model::Variant::H2));
     assert!(session.recorded.starts_with("client 0 of cell h2"), "{}", session.recorded);
-    for (place, request) in session.requests.iter().enumerate() {
-        let before: Vec<u32> = place.checked_sub(1).map(|before| before as u32).into_iter().collect();
+    for (place, request) in (0_u32..).zip(&session.requests) {
+        let before: Vec<u32> = place.checked_sub(1).into_iter().collect();
         assert_eq!((&request.after, request.class.as_deref()), (&before, Some("video")));
         let expects = request.expects;
         assert!(expects.status == Some(200) && expects.body_bytes.is_some() && expects.body_crc32.is_some());

@@ -111,7 +111,7 @@ impl MediaModel {
                 nearest(float(of.median_bytes) * factor * share).max(1)
             });
             Representation {
-                name: label.clone(),
+                name: label,
                 bits_per_s: of.bits_per_s,
                 initialization: self.hds.is_none().then(|| segment("init.mp4", INITIALIZATION_BYTES)),
                 segments: lengths.zip(&files).map(|(bytes, file)| segment(file, bytes)).collect(),

@@ -816,6 +816,16 @@ fn faults_of_videos() {
             change("segments = 30", "segments = 0"),
             "15:12: `segments` is 0; write a whole number from 1 to 10000",
         ),
+    ] {
+        assert_eq!(parse(&video_study(&lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");
+    }
+}
+
+#[test]
+fn faults_of_players() {
+    let whole = format!("{LADDER}\nsegment = \"2s\"\nsegments = 30\nbuffer = \"12s\"\nrule = \"throughput\"");
+    let change = |from: &str, to: &str| whole.replace(from, to);
+    for (lines, expected) in [
         (
             format!("{whole}\nstartup = \"13s\""),
             "18:11: `startup` exceeds `buffer`, so that playback never begins; write at most `buffer`",

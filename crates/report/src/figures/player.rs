@@ -265,7 +265,7 @@ fn draw_segments(canvas: &mut Canvas, playback: &RunPlayback, frame: &Frame, bot
     for kind in TrackKind::ALL {
         let own = || playback.segments.iter().filter(|span| span.kind == kind);
         let mut steps: Vec<Point> = own().map(|span| at(place(span.wanted_ns), middle(span))).collect();
-        steps.extend(own().last().map(|last| at(place(last.done_ns), middle(last))));
+        steps.extend(own().next_back().map(|last| at(place(last.done_ns), middle(last))));
         if !steps.is_empty() {
             canvas.steps(&steps, "thin");
         }
