@@ -79,7 +79,7 @@ pub struct Plan {
     /// How long a separate client uses the servers before each run is measured; `None` where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<ServerWarmUp>,
-    /// The state of the page cache before each run; `None` where it is left as it is.
+    /// The state of the page cache before each run; `None` where it is left unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCache>,
     /// The round-trip time to the name server; `None` if clients know the server's address.

@@ -11,7 +11,8 @@ use crate::units::{self, NANOS_PER_S, format_ns};
 /// A presentation and how it is played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
-    /// What it plays: at most one track of each kind. Empty for a live stream, whose manifest the client reads.
+    /// What it plays: at most one track of each kind. Empty for a live stream, whose manifest the client
+    /// reads.
     pub presentation: Presentation,
     /// Nothing is requested for a track while more of its media than this is buffered.
     pub goal_ns: u64,
@@ -84,7 +85,8 @@ pub enum Rule {
     /// BOLA-BASIC: the utility of a representation against the room that it takes (Spiteri et al., INFOCOM
     /// 2016).
     Bola,
-    /// The rules of dash.js 5 as shipped: throughput or BOLA by the level of the buffer, with its safety rules.
+    /// The rules of dash.js 5 as shipped: throughput or BOLA by the level of the buffer, with its safety
+    /// rules.
     Dashjs,
     /// The same without BOLA.
     DashjsThroughput,
@@ -324,8 +326,8 @@ pub struct PlayerEvent {
     pub what: PlayerEventKind,
     /// The track that it is about; `None` for playback, which needs all tracks.
     pub track: Option<TrackKind>,
-    /// The segment that it is about, counted from 0: of playback, the one of the main track whose media is shown
-    /// or due to be shown.
+    /// The segment that it is about, counted from 0: of playback, the one of the main track whose media is
+    /// shown or due to be shown.
     pub segment: u32,
     /// The duration of that segment.
     pub segment_ns: u64,

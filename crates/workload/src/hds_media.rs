@@ -1,5 +1,5 @@
-//! Modelled media as HDS packages it: the bootstrap, and archives whose fragments are boxes around the pattern
-//! of [`crate::content::pattern_body`].
+//! Modelled media as HDS packages it: the bootstrap, and archives whose fragments are boxes around the
+//! pattern of [`crate::content::pattern_body`].
 
 use std::collections::BTreeMap;
 

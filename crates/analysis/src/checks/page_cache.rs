@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     invalidates: "otherwise",
     why: "A file in memory is served without a disk. Servers that find different shares of their files in memory \
           are not compared fairly.",
-    remedy: "Cold: keep the result on a file system with a page cache of its own, not tmpfs, and let no other program \
+    remedy: "Cold: keep the result on a file system that uses the page cache, not tmpfs, and let no other program \
              read the files. Warm: use content that fits into memory.",
     reads: &[],
     ..check("page_cache", judge)
@@ -26,7 +26,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let state = context.plan.page_cache?;
     let deviation = |content: &CachedContent| match state {
         PageCache::Cold => content.share(),
-        PageCache::Warm => 1.0 - content.share(),
+        // Not 1 − share, whose rounding would exceed the tolerance at exactly 99 %.
+        PageCache::Warm => {
+            let missing = content.bytes.saturating_sub(content.cached_bytes);
+            CachedContent { cached_bytes: missing, ..*content }.share()
+        }
     };
     let runs = context.own.ok().filter_map(|run| run.content).filter(|content| content.bytes > 0);
     let worst = runs.max_by(|a, b| deviation(a).total_cmp(&deviation(b)))?;

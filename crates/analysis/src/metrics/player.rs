@@ -12,8 +12,9 @@ const FIRST_REQUEST: &str = "first segment requested";
 const FIRST_SEGMENT: &str = "first segment of the video arrived";
 const LAST_MEDIA: &str = "last media shown; only if the video was played to its end";
 
-/// What a change of the representation, a second of stalls, and a second of start-up cost in the QoE score: λ, μ and
-/// μs of the balanced preferences in Yin et al. (SIGCOMM 2015), section 5.1, for qualities in Mbit/s.
+/// What a change of the representation, a second of stalls, and a second of start-up cost in the QoE score:
+/// λ, μ and μs of the balanced preferences in Yin et al. (SIGCOMM 2015), section 5.1, for qualities in
+/// Mbit/s.
 const SWITCH_WEIGHT: f64 = 1.0;
 const STALL_WEIGHT: f64 = 3.0;
 const STARTUP_WEIGHT: f64 = 3.0;
@@ -215,8 +216,8 @@ impl Playback {
         }
     }
 
-    /// The score of Yin et al. (SIGCOMM 2015), equation 5, with the bit rate in Mbit/s as the quality: the sum of
-    /// qualities − λ × the sum of their changes − μ × stalls − μs × start-up, in seconds.
+    /// The score of Yin et al. (SIGCOMM 2015), equation 5, with the bit rate in Mbit/s as the quality: the
+    /// sum of qualities − λ × the sum of their changes − μ × stalls − μs × start-up, in seconds.
     fn qoe(&self) -> Option<f64> {
         let startup_ns = self.playing_ns?.saturating_sub(self.began_ns);
         let seconds = |ns: u64| float(ns) / 1e9;

@@ -250,7 +250,7 @@ fn differences(a: &ComparedResult, b: &ComparedResult) -> Result<Vec<Difference>
         ("servers", servers),
         ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
         ("warm", |plan| Ok(Value::from(plan.warm.map_or("none".to_owned(), |warm| warm.to_string())))),
-        ("page cache", |plan| Ok(Value::from(plan.page_cache.map_or("as it is", |state| state.name())))),
+        ("page cache", |plan| Ok(Value::from(plan.page_cache.map_or("unchanged", |state| state.name())))),
         ("name server", name_server),
         ("runs of each cell", |plan| Ok(Value::from(plan.runs_per_cell))),
         ("seed", |plan| Ok(Value::from(plan.seed))),

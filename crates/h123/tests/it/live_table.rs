@@ -66,7 +66,7 @@ paths = ["/delay/20"]
 duration = "700ms"
 [workload.missing]
 kind = "closed"
-paths = ["/no-such-path"]
+paths = ["/status/404"]
 duration = "700ms"
 think_time = "20ms"
 "#;

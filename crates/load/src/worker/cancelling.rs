@@ -6,7 +6,8 @@ use workload::RequestSource;
 use super::Worker;
 
 impl Worker<'_> {
-    /// Cancels what a client has given up: by RST_STREAM, by STOP_SENDING, or by closing an HTTP/1.1 connection.
+    /// Cancels what a client has given up: by RST_STREAM, by STOP_SENDING, or by closing an HTTP/1.1
+    /// connection.
     pub(super) fn cancel_requests(&mut self, place: u32, now: u64) {
         while let Some(url) = self.session.client(place).and_then(|client| client.work.take_cancelled()) {
             let Some((opened, connection)) = self.session.find(place, url) else { continue };

@@ -127,8 +127,8 @@ impl KnownPaths<'_> {
         self.known.contains(path) || self.media.iter().any(|media| self.is_of(media, path))
     }
 
-    /// Whether it is a path of media, of one of its titles, or has the form of a fragment of HDS. A fragment may
-    /// be missing: the server's answer to that is part of a study's question.
+    /// Whether it is a path of media, of one of its titles, or has the form of a fragment of HDS. A fragment
+    /// may be missing: the server's answer to that is part of a study's question.
     fn is_of(&self, media: &Media, path: &str) -> bool {
         let Some(own) = media.without_title(path) else { return false };
         let file = own.strip_prefix(media.folder().as_str());
@@ -137,7 +137,8 @@ impl KnownPaths<'_> {
             || media.live_window_ns.is_some() && file.is_some_and(|file| is_live_segment(media, file))
     }
 
-    /// Whether a path with random parts, which may stand for too many paths to list, stands for paths of media.
+    /// Whether a path with random parts, which may stand for too many paths to list, stands for paths of
+    /// media.
     fn are_of_media(&self, path: &str) -> bool {
         let Ok(Some(pattern)) = Pattern::parse(without_query(path)) else { return false };
         let ends = [pattern.least(), pattern.most()];

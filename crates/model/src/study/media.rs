@@ -539,8 +539,8 @@ mod tests {
             ),
             ("spread = \"20%\"", "scene = \"9s\"", "18:1: [media.film.video] has no `scene_spread`"),
             ("spread = \"20%\"", "scene_spread = \"9%\"", "20:16: `scene_spread` requires `scene`"),
-            ("\"8Mbit/s\"", "\"800Mbit/s\"", "19:24: a segment of 200 MB is out of bounds"),
-            ("\"8Mbit/s\"", "\"1Mbit/s\"", "19:24: `ladder`: `1Mbit/s` is not above the rate before it"),
+            ("\"8Mbit/s\"", "\"800Mbit/s\"", "19:22: a segment of 200 MB is out of bounds"),
+            ("\"8Mbit/s\"", "\"1Mbit/s\"", "19:22: `ladder`: `1Mbit/s` is not above the rate before it"),
         ] {
             let fault = film(from, to);
             assert!(fault.contains(expected), "{to}: {fault}");

@@ -700,7 +700,7 @@ fn faults_of_open_loops() {
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",
             "16:1: `rates` is not a key of [workload.small]; did you mean `rate`? The choices are kind, clients, \
-             start, visit, paths, urls, order, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue, \
+             start, visit, paths, urls, media, order, connections, streams, requests, duration, warmup, rate, stages, arrivals, queue, \
              requests_per_connection, connect_timeout, request_timeout, method, headers, body",
         ),
     ] {

@@ -59,7 +59,7 @@ const STUDY_KEYS: &[Key] = keys! {
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
     "warm", "requests or duration", "none", r#""500 requests""#,
         "The warm-up of the servers by a separate client before each run: a number of requests or a time; [below](#warm).";
-    "page_cache", "text", "none: as it is", r#""cold""#,
+    "page_cache", "text", "none: unchanged", r#""cold""#,
         "Whether the files of the study are in the kernel's page cache when a run begins: `cold` or `warm`; [below](#page_cache).";
     "dns", "duration", "none: clients know the address", r#""20ms""#,
         "The round trip to a name server that clients ask for the server's address, up to 10 s; [below](#dns).";

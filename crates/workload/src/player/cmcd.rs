@@ -133,7 +133,8 @@ impl VideoPlayer {
         Some(keys)
     }
 
-    /// The path of the object that follows in the same representation, encoded for a URL, relative to the host.
+    /// The path of the object that follows in the same representation, encoded for a URL, relative to the
+    /// host.
     fn next_object(&self, number: usize, place: usize, is_initialization: bool) -> Option<String> {
         let next = self.tracks[number].next + usize::from(!is_initialization);
         let resource = self.media[number].resource(place, next)?;

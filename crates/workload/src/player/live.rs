@@ -1,5 +1,5 @@
-//! The manifest of a live stream, as its player reads it: again and again, with the playlists and bootstraps that
-//! it refers to.
+//! The manifest of a live stream, as its player reads it: again and again, with the playlists and bootstraps
+//! that it refers to.
 //!
 //! The player's own time of the media begins with the first segment that it sees. Segments are known by their
 //! numbers, so that what is read again continues what is known.
@@ -54,8 +54,8 @@ pub(super) struct Live {
     first_numbers: Vec<u64>,
     /// The first segment of each track that the manifest still lists.
     pub(super) available: Vec<usize>,
-    /// The live edge in the time of the media, less the time of the run: the end of the newest segment when it
-    /// was first listed, at its latest.
+    /// The live edge in the time of the media, less the time of the run: the end of the newest segment when
+    /// it was first listed, at its latest.
     edge_offset_ns: Option<i128>,
     /// Whether the stream has ended: no further segments will come.
     pub(super) has_ended: bool,
@@ -152,8 +152,8 @@ impl Live {
         end_ns.saturating_sub(self.latency_ns)
     }
 
-    /// The body of the manifest or of a reference has arrived: reads it, and adds the new segments. Whether the
-    /// tracks changed.
+    /// The body of the manifest or of a reference has arrived: reads it, and adds the new segments. Whether
+    /// the tracks changed.
     pub(super) fn handle_content(
         &mut self,
         url: u32,

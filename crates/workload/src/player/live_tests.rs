@@ -45,8 +45,8 @@ fn player(catch_up: bool) -> Player {
 /// What a server answers: after how long, and the body; `None` for a failure.
 type Answer = (u64, Option<Vec<u8>>);
 
-/// Watches a stream; `server` answers the path of a request at a time in milliseconds. The events, and how many
-/// requests there were for the playlist.
+/// Watches a stream; `server` answers the path of a request at a time in milliseconds. The events, and how
+/// many requests there were for the playlist.
 fn watch(player: &Player, mut server: impl FnMut(&str, u64) -> Answer) -> (Vec<PlayerEvent>, usize) {
     let mut urls = UrlTable::new(player.resources());
     let mut video = VideoPlayer::new(Arc::new(Video::new(player)), Seeds::new(1, 0, 0), 0);

@@ -115,8 +115,8 @@ impl TrackMedia {
         self.start_ns(segment + 1).saturating_sub(self.start_ns(segment))
     }
 
-    /// The segment to which a time of the media belongs: the first before the beginning, the number of segments
-    /// after the end.
+    /// The segment to which a time of the media belongs: the first before the beginning, the number of
+    /// segments after the end.
     pub(super) fn segment_at(&self, position_ns: u64) -> usize {
         self.starts_ns.partition_point(|start_ns| *start_ns <= position_ns).saturating_sub(1)
     }

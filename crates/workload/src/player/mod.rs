@@ -116,7 +116,8 @@ impl VideoPlayer {
         player
     }
 
-    /// Follows playback up to `now`, and requests what becomes due. A live stream is watched for its duration.
+    /// Follows playback up to `now`, and requests what becomes due. A live stream is watched for its
+    /// duration.
     fn follow(&mut self, now: u64) {
         let Some(ends_ns) = self.live.as_ref().map(|live| live.ends_ns) else {
             return self.follow_media(now);

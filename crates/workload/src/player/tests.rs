@@ -44,8 +44,8 @@ impl InFlight {
     }
 }
 
-/// Plays a presentation on a virtual clock; `link` returns how long the n-th request takes, or its failure after
-/// a while.
+/// Plays a presentation on a virtual clock; `link` returns how long the n-th request takes, or its failure
+/// after a while.
 fn play(player: &Player, link: impl FnMut(usize, u64) -> Result<u64, u64>) -> Vec<PlayerEvent> {
     observe(player, link, |_, _| {})
 }

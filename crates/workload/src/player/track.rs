@@ -109,8 +109,8 @@ impl TrackPlayer {
         place.min(media.ladder.len().saturating_sub(1))
     }
 
-    /// Wants the next segment in a representation, or first the representation's initialization; whether it is
-    /// the segment.
+    /// Wants the next segment in a representation, or first the representation's initialization; whether it
+    /// is the segment.
     pub(super) fn want(&mut self, media: &TrackMedia, place: usize, now_ns: u64) -> bool {
         self.before = Some(place);
         let initialization = media.initialization(place).filter(|_| !self.is_initialized(place));

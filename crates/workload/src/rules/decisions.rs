@@ -98,7 +98,8 @@ impl Session {
     }
 }
 
-/// Replays a table with the rule of a name: it sees what the player saw, whatever it would have decided itself.
+/// Replays a table with the rule of a name: it sees what the player saw, whatever it would have decided
+/// itself.
 fn replay(name: &str, table: &str) -> Alike {
     let rule = Rule::adaptive(name).unwrap();
     let mut alike = Alike::default();

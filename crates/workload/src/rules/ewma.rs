@@ -1,7 +1,7 @@
 //! Exponentially weighted moving averages by half-life, as dash.js and hls.js use them.
 
-/// An average in which a value loses half of its weight after values of the weight `half_life`. It begins at 0,
-/// which [`Ewma::value`] compensates.
+/// An average in which a value loses half of its weight after values of the weight `half_life`. It begins at
+/// 0, which [`Ewma::value`] compensates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ewma {
     half_life: f64,

@@ -1,11 +1,13 @@
-//! The rule `hlsjs`: that of hls.js 1 (`abr-controller` and its bandwidth estimator) with its default settings.
+//! The rule `hlsjs`: that of hls.js 1 (`abr-controller` and its bandwidth estimator) with its default
+//! settings.
 //!
 //! The throughput is the lower of two averages with half-lives of 3 s and 9 s of downloading. The highest
-//! representation is chosen whose segment arrives before the buffer is empty, at 95 % of the throughput, or 70 %
-//! for a higher representation than the last. A segment that would arrive too late is requested in a lower one.
+//! representation is chosen whose segment arrives before the buffer is empty, at 95 % of the throughput, or
+//! 70 % for a higher representation than the last. A segment that would arrive too late is requested in a
+//! lower one.
 //!
-//! What is different: hls.js discards its first segment, a test at the lowest representation; here it is played.
-//! Playlists of representations are known, so that a change costs no further request.
+//! What is different: hls.js discards its first segment, a test at the lowest representation; here it is
+//! played. Playlists of representations are known, so that a change costs no further request.
 
 use model::number::float;
 
@@ -20,7 +22,8 @@ const DEFAULT_BITS_PER_S: f64 = 500_000.0;
 const DEFAULT_FIRST_BYTE_S: f64 = 0.1;
 /// An average counts once its weight reaches this.
 const LEAST_WEIGHT: f64 = 0.001;
-/// `abrBandWidthFactor` and `abrBandWidthUpFactor`: the share of the throughput that a representation may need.
+/// `abrBandWidthFactor` and `abrBandWidthUpFactor`: the share of the throughput that a representation may
+/// need.
 const SHARE: f64 = 0.95;
 const SHARE_UP: f64 = 0.7;
 /// `maxStarvationDelay`: how long playback may stall at most for a representation, in seconds.

@@ -6,7 +6,8 @@ use model::number::{count, float};
 
 use super::Download;
 
-/// Below this buffer BOLA never waits, in seconds; and how much each representation adds to the highest one's.
+/// Below this buffer BOLA never waits, in seconds; and how much each representation adds to the highest
+/// one's.
 const LEAST_S: f64 = 10.0;
 const EACH_S: f64 = 2.0;
 /// What a segment leaves of the placeholder buffer.

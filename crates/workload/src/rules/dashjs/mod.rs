@@ -33,7 +33,8 @@ const EMPTY_NS: u64 = 300_000_000;
 /// `insufficientBufferRule`: its share of the throughput, and how many segments it lets pass first.
 const INSUFFICIENT_SHARE: f64 = 0.7;
 const INSUFFICIENT_AFTER: u32 = 2;
-/// `abandonRequestsRule`: how much longer than its duration a segment must take, and what must have been seen.
+/// `abandonRequestsRule`: how much longer than its duration a segment must take, and what must have been
+/// seen.
 const ABANDON_DURATIONS: f64 = 1.8;
 const ABANDON_AFTER_MS: f64 = 500.0;
 const ABANDON_PIECES: u32 = 6;
