@@ -36,7 +36,7 @@ Examples:
   h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem
   mkdir -p public
   h123 serve --root ./public --port 9000 --ca public-ca.pem &
-  h123 serve --root ./public --port 9010 --just-in-time --missing 503 &"
+  h123 serve --root ./public --port 9010 --ca media-ca.pem --just-in-time --missing 503 &"
 )]
 pub(crate) struct ServeArgs {
     /// The address to listen on

@@ -8,7 +8,11 @@ use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository,
 
 /// The settings of each server; none is the default.
 const SET: [(&str, &str); 8] = [
-    ("origin", "workers = 2, streams = 17, http2_window = \"70KiB\", keepalive = \"77s\""),
+    (
+        "origin",
+        "workers = 2, streams = 17, http2_window = \"70KiB\", keepalive = \"77s\", media = \"just_in_time\", \
+         index_cache = false, missing_status = \"503\"",
+    ),
     (
         "nginx",
         "workers = 2, sendfile = true, tls_record = \"4KiB\", keepalive = \"77s\", keepalive_requests = 177, \

@@ -34,7 +34,7 @@ const NOT_TYPED: [&str; 4] =
     ["servers install", "lab --enter", "lab --change", "--url https://www.example.test/"];
 
 /// What exists before an example: its text, and the commands that create it.
-const PREPARED: [(&str, &str); 4] = [
+const PREPARED: [(&str, &str); 5] = [
     (
         "results/quick-20260101-120000",
         "[ -e results/quick-20260101-120000 ] || mv $(ls -d results/quick-2* | head -1) results/quick-20260101-120000",
@@ -42,6 +42,11 @@ const PREPARED: [(&str, &str); 4] = [
     ("results/main", "[ -e results/main ] || cp -r results/quick-20260101-120000 results/main"),
     ("results/branch", "[ -e results/branch ] || cp -r results/quick-20260101-120000 results/branch"),
     ("my-study.toml", "h123 show quick > my-study.toml"),
+    (
+        "--access-log",
+        "for log in a b c; do printf '{\"ended_unix_s\":1767225600.25,\"request_time_s\":0.125,\"protocol\":\"HTTP/2.0\",\
+         \"method\":\"GET\",\"path\":\"/media/v/1.m4s\",\"status\":200,\"body_bytes\":1000}\\n' > $log.log; done",
+    ),
 ];
 
 /// The command with a smaller extent: a study has one run of few cells.
@@ -167,7 +172,7 @@ fn the_examples_of_help_with_a_server_work_as_typed() {
     for command in ["load", "trace"] {
         commands.extend(commands_of_help(command));
     }
-    assert!(count == 4 && commands.len() > 25, "{commands:?}");
+    assert!(count == 5 && commands.len() > 25, "{commands:?}");
     assert_eq!(type_all_with_server(&commands), "");
 }
 
