@@ -345,6 +345,8 @@ impl Workload {
                 load.describe_connections(),
                 load.describe_end(schedule.lasts_ns(None))
             ),
+            // With several tracks, the description names each.
+            Workload::Player(player) if player.presentation.tracks.len() > 1 => player.describe(),
             Workload::Player(player) => format!("video: {}", player.describe()),
             Workload::Script(script) => {
                 format!("replay of a script: {}{}", script.describe(), script.describe_connections())
