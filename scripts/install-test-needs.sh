@@ -7,6 +7,7 @@ set -euo pipefail
 
 need cc "gcc libc6-dev" "the build (ring)"
 need nginx nginx "the tests against real servers"
+need /usr/lib/nginx/modules/ngx_rtmp_module.so libnginx-mod-rtmp "the test of live streams over RTMP"
 need apache2 apache2-bin "the tests against real servers"
 need caddy caddy "the tests against real servers, including HTTP/3"
 need lighttpd lighttpd "the tests against real servers"
@@ -15,7 +16,9 @@ need nghttpd nghttp2-server "the tests against real servers"
 need nghttpx nghttp2-proxy "the tests of reverse proxies"
 need haproxy haproxy "the tests of reverse proxies"
 need /usr/lib/python3/dist-packages/hypercorn python3-hypercorn "the test of a server that a user describes"
-need chromium chromium "the test that opens the report in a browser"
+need chromium chromium "the tests of reports in a browser, and of browsers as clients"
+need firefox-esr firefox-esr "the tests of browsers as clients"
+need npm "nodejs npm" "the tests of videos in a browser, whose players are from npm"
 need ffmpeg ffmpeg "the tests of media and its manifests"
 need ping iputils-ping "the tests of commands inside a lab"
 need h2load nghttp2-client "the tests of external load tools"
@@ -52,3 +55,6 @@ if ! "$data_venv/bin/python" -c 'import duckdb, pandas, pyarrow' 2>/dev/null; th
         exit 1
     fi
 fi
+
+# The players of the tests of videos in a browser: 50 MB from npm, once.
+"$(dirname "$0")/install-players.sh"

@@ -21,6 +21,7 @@ has() {
         # Without the files of the C library, a compiler exists and cannot link.
         cc) command -v cc >/dev/null && echo 'int main(void) { return 0; }' | cc -x c -o /dev/null - 2>/dev/null ;;
         chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
+        firefox-esr) command -v firefox-esr >/dev/null || command -v firefox >/dev/null ;;
         python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
         /*) [ -e "$1" ] ;;
         *) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] ;;

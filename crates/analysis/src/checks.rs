@@ -2,7 +2,7 @@
 //! what it measures, its thresholds, why it matters, what to do, and the tables that it reads.
 
 use model::arm::ARM;
-use model::external::split_not_reported;
+use model::external::{OWN_CLIENT, split_not_reported};
 use model::number;
 use model::page::Page;
 use model::plan::{Cell, ClientGroup, Plan};
@@ -12,7 +12,7 @@ use model::variant::HttpVersion;
 use crate::comparison;
 use crate::distribution::Distribution;
 use crate::metrics;
-use crate::run::{GroupFacts, RunSummary, page_of};
+use crate::run::{GroupFacts, RunSummary, page_of, player_of};
 use crate::summary::{CellSummary, CheckOutcome, CheckResult, ClaimResult};
 use crate::table::Table;
 
@@ -29,6 +29,7 @@ mod client_waited;
 mod clock;
 mod cold_server;
 mod connections;
+mod console_errors;
 mod contents_match;
 mod cores;
 mod cpu_frequency;
@@ -73,6 +74,7 @@ mod server_stop;
 mod server_time_joined;
 mod server_time_precision;
 mod server_waited;
+mod shared_host;
 mod single_requests;
 mod status;
 mod steady_state;
@@ -92,9 +94,9 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, script_variant, contents_match, arms_match, pins_match, ends_match,
-    connections, single_requests, pushes, events_match, clock, tls_match, records_match,
-    transports_match, flow_control, loopback_packets, delayed_ack, outside, missing_tables, failed_runs,
+    console_errors, urls, empty_bodies, workloads_match, script_variant, contents_match, arms_match, pins_match,
+    ends_match, connections, single_requests, pushes, events_match, clock, tls_match, records_match,
+    transports_match, flow_control, loopback_packets, shared_host, delayed_ack, outside, missing_tables, failed_runs,
     runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
@@ -256,6 +258,13 @@ impl Context<'_> {
         page_of(self.plan, &self.own.cell.group).filter(|page| page.is_outside())
     }
 
+    /// Whether a browser loads the cell's page or plays its video: the external clients that do.
+    fn is_in_browser(&self) -> bool {
+        let group = &self.own.cell.group;
+        let is_for_browsers = page_of(self.plan, group).is_some() || player_of(self.plan, group).is_some();
+        group.client != OWN_CLIENT && is_for_browsers
+    }
+
     /// Whether the study's metric is the time that a client waits for a response.
     fn is_response_time(&self) -> bool {
         metrics::find(&self.plan.metric).is_some_and(|metric| metric.is_response_time)
@@ -264,6 +273,16 @@ impl Context<'_> {
     /// Whether versions of HTTP are compared: as variants, or as parts of arms.
     fn compares_versions(&self) -> bool {
         ["variant", ARM].contains(&self.plan.baseline.factor.as_str())
+    }
+
+    /// Whether servers are compared: as such, or as parts of arms. Not known of the baseline's arm, which is
+    /// compared with nothing.
+    fn compares_servers(&self) -> bool {
+        match self.plan.baseline.factor.as_str() {
+            "server" => true,
+            ARM => self.baseline.as_ref().is_some_and(|side| side.cell.chain != self.own.cell.chain),
+            _ => false,
+        }
     }
 
     /// Why a check cannot be made: an external client does not report what the check needs.

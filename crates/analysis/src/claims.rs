@@ -38,13 +38,18 @@ pub(crate) fn test_all(plan: &Plan, sides: &[CellRuns<'_>]) -> Vec<ClaimResult> 
 fn test(plan: &Plan, claim: &Claim, sides: &[CellRuns<'_>]) -> Vec<ClaimResult> {
     let found: Vec<Finding> = match &claim.holds_if {
         ClaimTest::Pooled => sides.iter().filter_map(|side| pooled(plan, side)).collect(),
-        ClaimTest::Best { level, by } => best(plan, level, by, sides),
+        ClaimTest::Best { level, among, by } => best(plan, level, among, by, sides),
         ClaimTest::Script { trained_on } => script(plan, trained_on, sides),
         ClaimTest::Scale { levels } => scale(plan, levels, sides),
         ClaimTest::Impaired => sides.iter().map(|side| impaired(plan, side)).collect(),
-        ClaimTest::Value { metric, statistic, levels, least, most } => {
+        ClaimTest::Value { metric, statistic, levels, against, least, most } => {
             let about = sides.iter().filter(|side| levels.iter().all(|level| has(side, level)));
-            about.filter_map(|side| value(plan, side, metric, *statistic, (*least, *most))).collect()
+            let of = (metric.as_str(), *statistic);
+            let found = about.filter_map(|side| match against {
+                None => value(plan, side, of, (*least, *most)),
+                Some(level) => quotient(plan, side, (level, sides), of, (*least, *most)),
+            });
+            found.collect()
         }
     };
     let nothing = || Finding {
@@ -108,7 +113,9 @@ fn pooled(plan: &Plan, side: &CellRuns<'_>) -> Option<Finding> {
     let medians = || runs.iter().filter_map(|run| run.median());
     let (low, high) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
     let spread = if low > 0.0 { (high / low - 1.0) * 100.0 } else { 0.0 };
-    let result = if p < CHANCE { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
+    // Times that are rounded to more than their spread have equal medians, with different shares below them.
+    let are_apart = p < CHANCE && high > low;
+    let result = if are_apart { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
     let (place, spread) = (place(side), model::units::three_digits(spread));
     let p = statistics::format_p_value(p, "");
     let measured = format!(
@@ -118,14 +125,22 @@ fn pooled(plan: &Plan, side: &CellRuns<'_>) -> Option<Finding> {
     Some(Finding { result, measured, expected, cells: vec![side.cell.cell] })
 }
 
-/// Whether a level is the best of its factor by every statistic and in every context, with an interval apart
-/// from all others.
-fn best(plan: &Plan, level: &Level, by: &[Statistic], sides: &[CellRuns<'_>]) -> Vec<Finding> {
+/// Whether a level is the best of some levels of its factor, or of all, by every statistic and in every
+/// context, with an interval apart from all others.
+fn best(
+    plan: &Plan,
+    level: &Level,
+    among: &[Level],
+    by: &[Statistic],
+    sides: &[CellRuns<'_>],
+) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = sides.iter().filter(|side| has(side, level));
     let pairs = chosen.flat_map(|side| {
+        let is_rival =
+            |other: &&CellRuns<'_>| among.is_empty() || among.iter().any(|level| has(other, level));
         let rivals = sides.iter().filter(|other| differs_only_in(side, other, &level.factor));
-        rivals.map(move |other| (side, other))
+        rivals.filter(is_rival).map(move |other| (side, other))
     });
     pairs
         .flat_map(|(side, other)| {
@@ -246,8 +261,7 @@ fn impaired(plan: &Plan, side: &CellRuns<'_>) -> Finding {
 fn value(
     plan: &Plan,
     side: &CellRuns<'_>,
-    metric: &str,
-    statistic: Statistic,
+    (metric, statistic): (&str, Statistic),
     (least, most): (Option<Bound>, Option<Bound>),
 ) -> Option<Finding> {
     let summary = side.summary.metrics.get(metric)?;
@@ -261,15 +275,45 @@ fn value(
     let most = most.map_or(f64::INFINITY, resolved);
     let (low, high) = (estimate.low?, estimate.high?);
     let result = lies_within((low, high), (least, most));
-    let bound = |value: f64| shown(&Estimate { value, low: None, high: None }, &summary.unit);
-    let expected = match (least.is_finite(), most.is_finite()) {
-        (true, true) => format!("from {} to {}", bound(least), bound(most)),
-        (true, false) => format!("at least {}", bound(least)),
-        _ => format!("at most {}", bound(most)),
-    };
+    let expected = bounds((least, most), &summary.unit);
     let (shown, place) = (shown(&estimate, &summary.unit), place(side));
     let measured = format!("the {} of {metric} is {shown} ({place})", statistic.name());
     Some(Finding { result, measured, expected, cells: vec![side.cell.cell] })
+}
+
+/// Whether a statistic of a metric, divided by that of the cell with another level, lies within bounds, with
+/// its whole interval.
+fn quotient(
+    plan: &Plan,
+    side: &CellRuns<'_>,
+    (against, sides): (&Level, &[CellRuns<'_>]),
+    (metric, statistic): (&str, Statistic),
+    (least, most): (Option<Bound>, Option<Bound>),
+) -> Option<Finding> {
+    let is_other =
+        |other: &&CellRuns<'_>| has(other, against) && differs_only_in(side, other, &against.factor);
+    let other = sides.iter().find(is_other)?;
+    let ratio = comparison::ratio_by(plan, (metric, statistic), side, other)?;
+    let plain = |bound: Option<Bound>, default: f64| match bound {
+        Some(Bound::Plain(value)) => value,
+        _ => default,
+    };
+    let (least, most) = (plain(least, f64::NEG_INFINITY), plain(most, f64::INFINITY));
+    let result = lies_within((ratio.low?, ratio.high?), (least, most));
+    let (statistic, ratio) = (statistic.name(), shown(&ratio, ""));
+    let (own, base) = (place(side), place(other));
+    let measured = format!("the {statistic} of {metric} of {own} is {ratio} times that of {base}");
+    Some(Finding { result, measured, expected: bounds((least, most), ""), cells: vec![side.cell.cell] })
+}
+
+/// Such as `from 150 ms to 450 ms`.
+fn bounds((least, most): (f64, f64), unit: &str) -> String {
+    let bound = |value: f64| shown(&Estimate { value, low: None, high: None }, unit);
+    match (least.is_finite(), most.is_finite()) {
+        (true, true) => format!("from {} to {}", bound(least), bound(most)),
+        (true, false) => format!("at least {}", bound(least)),
+        _ => format!("at most {}", bound(most)),
+    }
 }
 
 #[cfg(test)]
@@ -312,6 +356,13 @@ mod tests {
         let apart = result(spread(&[Variant::H1], |_, run| 1.0 + 0.05 * f64::from(run)), ClaimTest::Pooled);
         assert_eq!(apart.result, ClaimOutcome::Refuted, "{apart:?}");
         assert!(apart.measured.contains("differ by 20 %"), "{apart:?}");
+        let mut rounded = spread(&[Variant::H1], |_, run| 1.0 + 0.002 * f64::from(run));
+        for sample in rounded.records.iter_mut().flat_map(|record| &mut record.samples) {
+            let took_ns = sample.done_ns.map(|ns| (ns - sample.intended_ns) / 4_000_000 * 4_000_000);
+            sample.done_ns = took_ns.map(|took_ns| sample.intended_ns + took_ns);
+            sample.first_byte_ns = sample.done_ns;
+        }
+        assert_eq!(result(rounded, ClaimTest::Pooled).result, ClaimOutcome::Holds, "equal medians");
         // One value per run does not show the variation within runs.
         let pages = result(Bench::page(&[Variant::H1]), ClaimTest::Pooled);
         assert_eq!((pages.result, pages.cells), (ClaimOutcome::NotShown, vec![0]));
@@ -325,7 +376,10 @@ mod tests {
                 noise(run) * if cell == 1 { factor } else { 1.0 }
             })
         };
-        let by = |statistics: &[Statistic]| ClaimTest::Best { level: level("h2c"), by: statistics.to_vec() };
+        let by = |statistics: &[Statistic]| {
+            let (level, among) = (level("h2c"), vec![level("h1")]);
+            ClaimTest::Best { level, among, by: statistics.to_vec() }
+        };
         let quick = result(bench(0.8), by(&[Statistic::Median]));
         assert_eq!(quick.result, ClaimOutcome::Holds, "{quick:?}");
         let slow = result(bench(1.2), by(&[Statistic::Median]));
@@ -373,11 +427,51 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_some_levels_may_be_worse_than_others() {
+        let variants = [Variant::H1, Variant::H2c, Variant::H1s];
+        let bench = || spread(&variants, |cell, run| f64::from(cell + 1) + 0.001 * f64::from(run % 3));
+        let by = || vec![Statistic::Median];
+        let all = result(bench(), ClaimTest::Best { level: level("h2c"), among: Vec::new(), by: by() });
+        assert_eq!((all.result, all.cells.as_slice()), (ClaimOutcome::Refuted, &[1, 0][..]), "{all:?}");
+        let among = vec![level("h1s")];
+        let some = result(bench(), ClaimTest::Best { level: level("h2c"), among, by: by() });
+        assert_eq!((some.result, some.cells.as_slice()), (ClaimOutcome::Holds, &[1, 2][..]), "{some:?}");
+    }
+
+    #[test]
+    fn a_ratio_to_another_level_has_bounds() {
+        let claim = |statistic: Statistic, least: Option<f64>, most: Option<f64>| ClaimTest::Value {
+            metric: "request_time".to_owned(),
+            statistic,
+            levels: vec![level("h2c")],
+            against: Some(level("h1")),
+            least: least.map(Bound::Plain),
+            most: most.map(Bound::Plain),
+        };
+        let bench = || {
+            spread(&[Variant::H1, Variant::H2c], |cell, run| {
+                (1.0 + 0.001 * f64::from(run)) * if cell == 1 { 2.0 } else { 1.0 }
+            })
+        };
+        let found = result(bench(), claim(Statistic::Median, Some(1.9), Some(2.1)));
+        assert_eq!((found.result, found.cells.as_slice()), (ClaimOutcome::Holds, &[1][..]), "{found:?}");
+        assert!(found.measured.contains("of h2c n is 2 ["), "{found:?}");
+        assert_eq!(found.expected, "from 1.9 to 2.1");
+        let found = result(bench(), claim(Statistic::Iqr, Some(2.5), None));
+        assert_eq!((found.result, found.expected.as_str()), (ClaimOutcome::Refuted, "at least 2.5"));
+        let noisy = spread(&[Variant::H1, Variant::H2c], |cell, run| 1.0 + 0.3 * f64::from((run + cell) % 3));
+        let found = result(noisy, claim(Statistic::Median, None, Some(1.0)));
+        assert_eq!(found.result, ClaimOutcome::NotShown, "{found:?}");
+    }
+
+    #[test]
     fn a_claim_has_one_result_for_each_outcome() {
         let mut bench = Bench::page(&[Variant::H1, Variant::H2c]);
         let least = Some(Bound::Plain(bench.summary().cells[1].metrics["page_load_time"].median.value));
         let (metric, statistic) = ("page_load_time".to_owned(), Statistic::Median);
-        let holds_if = ClaimTest::Value { metric, statistic, levels: Vec::new(), least: None, most: least };
+        let levels = Vec::new();
+        let holds_if =
+            ClaimTest::Value { metric, statistic, levels, against: None, least: None, most: least };
         bench.plan.claims = vec![Claim { text: "Both are quick.".to_owned(), holds_if }];
         let found = bench.summary().claims;
         let outcomes: Vec<_> = found.iter().map(|found| (found.result, found.cells.as_slice())).collect();
@@ -403,6 +497,7 @@ mod tests {
             metric: "page_load_time".to_owned(),
             statistic: Statistic::Median,
             levels: vec![level("h2")],
+            against: None,
             least: Some(Bound::RoundTrips(least)),
             most: Some(Bound::RoundTrips(most)),
         };

@@ -160,6 +160,24 @@ pub(crate) fn ratio_of(
     PairedRuns::of(plan, metric, own, other).contrast.ratio()
 }
 
+/// The ratio of a statistic of a metric between two cells, with its interval over their common blocks.
+pub(crate) fn ratio_by(
+    plan: &Plan,
+    (metric, statistic): (&str, model::statistic::Statistic),
+    own: &CellRuns<'_>,
+    other: &CellRuns<'_>,
+) -> Option<Estimate> {
+    let statistic = Statistic::from(statistic);
+    let pooled = |side: &CellRuns<'_>| {
+        statistic.of(&Distribution::merged(side.runs.iter().filter_map(|run| run.metrics.get(metric))))
+    };
+    let (over, under) = pooled(own).zip(pooled(other)).filter(|(own, other)| *own > 0.0 && *other > 0.0)?;
+    let (log_ratios, _) = paired_by(own.runs, other.runs, |run| statistic.of(run.metrics.get(metric)?));
+    let widening = statistics::widening(log_ratios.len(), plan.repetition.is_some());
+    let mean = statistics::mean(&log_ratios).map(|mean| mean.widened(widening));
+    Some(with_interval(over / under, mean.map(|mean| mean.exponential_interval(CONFIDENCE))))
+}
+
 /// Whether the comparisons of a cell are members of the family: a fact of the plan and of what programs
 /// support and report, not of the measurements.
 pub(crate) fn is_tested(metric: &str, cell: &CellSummary) -> bool {
@@ -372,10 +390,17 @@ pub(crate) fn paired(
     own: &[&RunSummary],
     base: &[&RunSummary],
 ) -> (Vec<f64>, Vec<f64>) {
-    let base: BTreeMap<u32, f64> =
-        base.iter().filter_map(|run| Some((run.block, run.compared(metric, plan)?))).collect();
+    paired_by(own, base, |run| run.compared(metric, plan))
+}
+
+fn paired_by(
+    own: &[&RunSummary],
+    base: &[&RunSummary],
+    value: impl Fn(&RunSummary) -> Option<f64>,
+) -> (Vec<f64>, Vec<f64>) {
+    let base: BTreeMap<u32, f64> = base.iter().filter_map(|run| Some((run.block, value(run)?))).collect();
     let pairs: Vec<(f64, f64)> =
-        own.iter().filter_map(|run| Some((run.compared(metric, plan)?, *base.get(&run.block)?))).collect();
+        own.iter().filter_map(|run| Some((value(run)?, *base.get(&run.block)?))).collect();
     let positive = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
     let log_ratios = if positive { pairs.iter().map(|(a, b)| (a / b).ln()).collect() } else { Vec::new() };
     (log_ratios, pairs.iter().map(|(a, b)| a - b).collect())

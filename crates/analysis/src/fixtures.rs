@@ -2,11 +2,13 @@
 
 use model::assignment::ClientReport;
 use model::backend::Backend;
+use model::external::ExternalReport;
 use model::media::TrackKind;
 use model::monitor::{MonitorRate, Quantity, Reading, Subject, SubjectKind};
 use model::network::{Direction, LinkRate, Network};
 use model::number;
 use model::page::{Page, Resource, ResourceKind};
+use model::page_events::PageEvents;
 use model::pins::Pins;
 use model::plan::{
     Cell, ClientGroup, GroupEnd, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain,
@@ -93,6 +95,37 @@ impl Bench {
         Bench::new(variants, workload, "request_time")
     }
 
+    /// The page load in a browser.
+    pub(crate) fn browser(variants: &[Variant]) -> Bench {
+        let mut bench = Bench::page(variants);
+        bench.plan.cells.iter_mut().for_each(|cell| cell.group.client = "chromium".to_owned());
+        for record in &mut bench.records {
+            let report = ExternalReport { has_row_bytes: true, ..ExternalReport::default() };
+            record.clients[0].external = Some(Box::new(report));
+            let last_ns = record.samples.iter().filter_map(|sample| sample.done_ns).max().unwrap_or(0);
+            let first = &record.connections[0];
+            let is_quic = bench.plan.cells[record.cell as usize].group.variant.is_quic();
+            let connected_ns = first.ready_ns.map(|ns| ns.midpoint(first.opened_ns)).filter(|_| !is_quic);
+            record.page_events = vec![PageEvents {
+                began_ns: first.opened_ns,
+                connect_began_ns: connected_ns.and(Some(first.opened_ns)),
+                connect_ended_ns: connected_ns,
+                handshake_began_ns: connected_ns.or(Some(first.opened_ns)),
+                handshake_ended_ns: first.ready_ns,
+                sent_ns: first.ready_ns,
+                first_byte_ns: record.samples[0].first_byte_ns,
+                done_ns: record.samples[0].done_ns,
+                first_contentful_paint_ns: Some(last_ns - MS),
+                largest_contentful_paint_ns: Some(last_ns),
+                dom_content_loaded_ns: Some(last_ns - 2 * MS),
+                loaded_ns: Some(last_ns + MS),
+                layout_shift_millionths: Some(50_000),
+                ..PageEvents::default()
+            }];
+        }
+        bench
+    }
+
     /// A video of four segments, on the same network.
     pub(crate) fn player(variants: &[Variant]) -> Bench {
         let player = Player {
@@ -104,6 +137,7 @@ impl Bench {
             seeks: Vec::new(),
             live: None,
             cmcd: None,
+            browser: None,
         };
         Bench::new(variants, Workload::Player(player), "startup_time")
     }
@@ -435,6 +469,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         content: None,
         outcome: Outcome::Ok,
         player: playback(&plan.workloads[0].workload, &rows),
+        page_events: Vec::new(),
         samples: rows,
         connections: connections(plan, variant, handshake_ns),
         clients: vec![ClientReport {

@@ -1,11 +1,13 @@
 //! The summary of a run, row by row. Rows are not kept, so a run may have millions.
 
+mod phases;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use model::assignment::ClientReport;
 use model::external::{ExternalReport, URLS};
 use model::number;
+use model::page_events::PageEvents;
 use model::plan::{Cell, Plan};
 use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::RunRecord;
@@ -17,9 +19,10 @@ use crate::distribution::{Distribution, DistributionBuilder};
 use crate::metrics::{self, METRICS, Metric, Values};
 use crate::monitor::MonitorFacts;
 use crate::rows::{Tries, Urls};
-use crate::run::{FirstWait, GroupFacts, RunSummary, ShareOfRun, Third};
+use crate::run::{GroupFacts, RunSummary, ShareOfRun};
 use crate::server_time::{ServerFold, ServerTimes};
 use crate::view::{Totals, View};
+use phases::{Thirds, Waits};
 
 /// IPv6 and TCP headers with timestamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
@@ -144,6 +147,7 @@ impl<'a> CellFold<'a> {
             of_clients: clients.values().filter_map(|client| client.totals).collect(),
             connections: self.record.connections.iter().filter(|row| row.group == number).collect(),
             player: self.record.player.iter().filter(|event| event.group == number).collect(),
+            page_events: self.record.page_events.iter().filter(|events| events.group == number).collect(),
             servers: self.record.servers.get(self.servers.clone()).unwrap_or_default(),
             rows: group.facts.rows,
             groups: vec![number],
@@ -169,6 +173,7 @@ impl<'a> CellFold<'a> {
                         of_clients: Vec::new(),
                         connections: client.connections.clone(),
                         player: client.player.clone(),
+                        page_events: client.page_events.clone(),
                         groups: view.groups.clone(),
                         ..view
                     })
@@ -192,6 +197,7 @@ struct ClientRows<'a> {
     totals: Option<&'a Totals>,
     connections: Vec<&'a ConnectionRow>,
     player: Vec<&'a PlayerEvent>,
+    page_events: Vec<&'a PageEvents>,
 }
 
 impl<'a> ClientRows<'a> {
@@ -209,6 +215,9 @@ impl<'a> ClientRows<'a> {
         }
         for event in record.player.iter().filter(|event| event.group == group) {
             clients.entry(event.client).or_default().player.push(event);
+        }
+        for events in record.page_events.iter().filter(|events| events.group == group) {
+            clients.entry(events.client).or_default().page_events.push(events);
         }
         clients
     }
@@ -263,6 +272,17 @@ impl<'a> GroupFold<'a> {
                 .count() as u64,
             ..GroupFacts::default()
         };
+        for event in record.player.iter().filter(|event| event.group == group.group) {
+            if let Some(fault) = event.fault {
+                *facts.given_up.entry(fault).or_default() += 1;
+            }
+        }
+        for events in record.page_events.iter().filter(|events| events.group == group.group) {
+            facts.browser_loads += 1;
+            let no_message = || (events.console_errors > 0).then(|| "an error without a message".to_owned());
+            facts.console_error =
+                facts.console_error.or_else(|| events.console.first().cloned().or_else(no_message));
+        }
         count_connections(&mut facts, connections);
         let external = client.and_then(|client| client.external.as_deref());
         if let Some(client) = client {
@@ -284,7 +304,7 @@ impl<'a> GroupFold<'a> {
             totals: Totals::default(),
             clients: BTreeMap::new(),
             has_clients: group.clients > 1,
-            has_first_visit: plan.workload_of(group).options.connections.first_visit,
+            has_first_visit: !plan.workload_of(group).options.connections.visit.is_first(),
             urls: Urls::new(),
             has_urls,
             classes: match has_urls {
@@ -431,73 +451,10 @@ fn count_external(facts: &mut GroupFacts, external: &ExternalReport) {
     if let (Some(version), true) = (external.http, external.requests_ok > 0) {
         *facts.versions.entry(version).or_default() += external.requests_ok;
     }
-    facts.body_bytes = external.body_bytes.unwrap_or(0);
-    facts.connections = external.connections.unwrap_or(0);
+    // Rows may have these already.
+    facts.body_bytes = external.body_bytes.unwrap_or(facts.body_bytes);
+    facts.connections = external.connections.unwrap_or(facts.connections);
     external.times().for_each(|(took_ns, requests)| facts.stamps.see(took_ns, requests));
     facts.begins.clone_from(&external.begins);
     facts.not_reported.clone_from(&external.not_reported);
-}
-
-/// The time from sent to first byte of requests that succeeded.
-#[derive(Default)]
-struct Waits {
-    /// Of the request sent first: when it was sent, and its wait.
-    first: Option<(u64, u64)>,
-    all: DistributionBuilder,
-}
-
-impl Waits {
-    fn add(&mut self, sample: &Sample) {
-        let (Outcome::Ok, Some(sent_ns), Some(first_byte_ns)) =
-            (&sample.outcome, sample.sent_ns, sample.first_byte_ns)
-        else {
-            return;
-        };
-        let wait_ns = first_byte_ns.saturating_sub(sent_ns);
-        self.all.push(number::float(wait_ns));
-        if self.first.is_none_or(|(earliest_ns, _)| sent_ns < earliest_ns) {
-            self.first = Some((sent_ns, wait_ns));
-        }
-    }
-
-    fn finish(self) -> Option<FirstWait> {
-        let (_, first_ns) = self.first?;
-        let waits = self.all.finish();
-        let (first_ns, quartile_ns) = (number::float(first_ns), waits.quantile(0.25)?);
-        Some(FirstWait { first_ns, quartile_ns, requests: waits.count() })
-    }
-}
-
-/// Request times by the third of the measuring phase that contains their intended time.
-struct Thirds {
-    begin_ns: u64,
-    end_ns: u64,
-    times: [DistributionBuilder; 3],
-}
-
-impl Thirds {
-    fn of(client: &ClientReport) -> Thirds {
-        Thirds {
-            begin_ns: client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns),
-            end_ns: client.finished_ns,
-            times: Default::default(),
-        }
-    }
-
-    fn add(&mut self, sample: &Sample) {
-        let (Outcome::Ok, Some(done_ns)) = (&sample.outcome, sample.done_ns) else { return };
-        let whole_ns = self.end_ns.saturating_sub(self.begin_ns).max(1);
-        let since_ns = sample.intended_ns.saturating_sub(self.begin_ns).min(whole_ns - 1);
-        let third = u128::from(since_ns) * 3 / u128::from(whole_ns);
-        if let Some(times) = usize::try_from(third).ok().and_then(|third| self.times.get_mut(third)) {
-            times.push(number::float(done_ns.saturating_sub(sample.intended_ns)));
-        }
-    }
-
-    fn finish(self) -> [Third; 3] {
-        self.times.map(|times| {
-            let times = times.finish();
-            Third { requests: times.count(), median_ns: times.median().unwrap_or(0.0) }
-        })
-    }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use model::CachedContent;
 use model::assignment::Suspensions;
 use model::plan::{ClientGroup, Plan};
-use model::player::Player;
+use model::player::{Player, PlayerFault};
 use model::record::{Calibration, LinkReport, Sending};
 use model::sample::{FailureKind, HandshakeKind, Outcome, Pushes, Sample, ServerClose};
 use model::variant::HttpVersion;
@@ -85,6 +85,9 @@ pub struct FirstWait {
     pub quartile_ns: f64,
     /// The number of requests.
     pub requests: u64,
+    /// Whether a quarter of them, as many as the quartile rests on, were sent after the first byte of the
+    /// first one's response. Others do not meet a server that is any warmer.
+    pub has_later: bool,
 }
 
 /// A third of the measuring phase.
@@ -113,6 +116,8 @@ pub struct GroupFacts {
     pub statuses: BTreeMap<u16, u64>,
     /// Videos that were played to their end.
     pub videos_ended: u64,
+    /// Players that gave up, by the reason.
+    pub given_up: BTreeMap<PlayerFault, u64>,
     /// Failures by kind, of rows that count.
     pub failures: BTreeMap<FailureKind, u64>,
     /// Complete responses with an unexpected length, of rows that count.
@@ -169,6 +174,10 @@ pub struct GroupFacts {
     pub suspended: Suspensions,
     /// The server times of these requests.
     pub server: ServerFacts,
+    /// Page loads of a browser.
+    pub browser_loads: u64,
+    /// The first error on the console of one of them.
+    pub console_error: Option<String>,
     /// What an external client does not report ([`model::external::ExternalReport::not_reported`]).
     pub not_reported: Vec<String>,
     /// How long the first request waited, if one succeeded.

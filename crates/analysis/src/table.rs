@@ -18,6 +18,8 @@ model::named! { "a table that can be lost";
         Monitor = "monitor",
         /// Events of video players.
         Player = "player",
+        /// Page loads of browsers.
+        PageEvents = "page_events",
         /// The reference round trips before each run.
         RoundTrips = "round_trips",
         /// The reference measurements of the networks: of the whole result, not of single runs.

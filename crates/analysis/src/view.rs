@@ -2,6 +2,7 @@
 
 use model::assignment::{ClientReport, DnsLookup};
 use model::external::ExternalReport;
+use model::page_events::PageEvents;
 use model::plan::{Cell, ClientGroup};
 use model::player::PlayerEvent;
 use model::record::{RunRecord, ServerReport};
@@ -75,6 +76,8 @@ pub struct View<'a> {
     pub connections: Vec<&'a ConnectionRow>,
     /// The events of players: of one client, for metrics of each client.
     pub player: Vec<&'a PlayerEvent>,
+    /// The page loads of browsers: of one client, for metrics of each client.
+    pub page_events: Vec<&'a PageEvents>,
     /// The servers that the group uses.
     pub servers: &'a [ServerReport],
     /// Rows of requests, including the warm-up.
@@ -112,6 +115,11 @@ impl<'a> View<'a> {
     /// The connection that was opened first.
     pub fn first_connection(&self) -> Option<&'a ConnectionRow> {
         self.connections().min_by_key(|connection| connection.opened_ns)
+    }
+
+    /// The page load, where a browser made it.
+    pub fn page_events(&self) -> Option<&'a PageEvents> {
+        self.page_events.first().copied()
     }
 
     /// The DNS lookup that began first.

@@ -7,9 +7,11 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData,
 };
 
 /// The private key's file in a server's folder.
@@ -21,6 +23,8 @@ const SECRET_MODE: u32 = 0o600;
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
+    /// The key of all servers, so that browsers can be told one hash.
+    key: KeyPair,
 }
 
 /// A server's certificate and key, with the authority that signed it; all PEM.
@@ -57,12 +61,20 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, key_pair()?)
             .context("cannot create the study's certificate authority")?;
-        Ok(Authority { issuer })
+        Ok(Authority { issuer, key: key_pair()? })
     }
 
     /// The authority's certificate, PEM.
     pub fn pem(&self) -> String {
         self.issuer.pem()
+    }
+
+    /// SHA-256 of the servers' public key (SubjectPublicKeyInfo) in base64, by which Chromium trusts a server
+    /// without an authority.
+    pub fn key_hash(&self) -> String {
+        let tls13 = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+        let hash = tls13.map(|suite| suite.common.hash_provider.hash(&self.key.subject_public_key_info()));
+        hash.map_or_else(String::new, |hash| BASE64_STANDARD.encode(hash.as_ref()))
     }
 
     /// Signs a certificate for a server under these names and addresses.
@@ -79,11 +91,10 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        let key = key_pair()?;
-        let certificate = params.signed_by(&key, &self.issuer).with_context(context)?;
+        let certificate = params.signed_by(&self.key, &self.issuer).with_context(context)?;
         Ok(Identity {
             certificate_pem: certificate.pem(),
-            key_pem: key.serialize_pem(),
+            key_pem: self.key.serialize_pem(),
             authority_pem: self.pem(),
         })
     }

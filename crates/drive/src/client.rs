@@ -13,6 +13,7 @@ use lab::{Input, Node, Output, Process, Program};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport};
 use model::clients::DESCRIPTORS_A_PROCESS;
 use model::frame::Decoder;
+use model::page_events::PageEvents;
 use model::player::PlayerEvent;
 use model::sample::FailureKind;
 use model::{ConnectionRow, Outcome, Sample};
@@ -52,6 +53,8 @@ pub struct ClientOutcome {
     pub connections: Vec<ConnectionRow>,
     /// The player's events, where the workload plays a video.
     pub player: Vec<PlayerEvent>,
+    /// The page loads of browsers.
+    pub page_events: Vec<PageEvents>,
     /// Its report about itself; empty where it sent none.
     pub report: ClientReport,
 }
@@ -149,7 +152,7 @@ pub fn run_until_enough(
 impl ClientOutcome {
     /// Adds the outcome of another process of the same group. The first failure remains the outcome.
     pub fn merge(&mut self, other: ClientOutcome) {
-        let ClientOutcome { outcome, samples, connections, player, mut report } = other;
+        let ClientOutcome { outcome, samples, connections, player, page_events, mut report } = other;
         if self.outcome.is_ok() {
             self.outcome = outcome;
         }
@@ -164,6 +167,7 @@ impl ClientOutcome {
         self.connections.extend(connections);
         self.player.extend(player);
         self.player.sort_by_key(|event| event.at_ns);
+        self.page_events.extend(page_events);
         self.report.merge(report);
     }
 
@@ -183,6 +187,7 @@ impl ClientOutcome {
             samples: Vec::new(),
             connections: Vec::new(),
             player: Vec::new(),
+            page_events: Vec::new(),
             report: ClientReport::default(),
         }
     }

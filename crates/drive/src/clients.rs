@@ -3,6 +3,7 @@
 
 pub(crate) mod command;
 pub(crate) mod description;
+pub(crate) mod paths;
 pub(crate) mod report;
 pub(crate) mod run;
 

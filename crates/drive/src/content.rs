@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +11,8 @@ use model::media::{Media, MediaSource};
 use workload::hds_media::HdsPackage;
 
 use crate::library::link_titles;
+use crate::links::{create_parent, link, link_folder};
+use crate::media::feed::write_feed;
 
 /// Writes every resource of the pages below `folder`, once per study, for servers that serve files.
 ///
@@ -62,13 +64,24 @@ pub fn write_media(folder: &Path, media: &Media) -> Result<()> {
         },
         MediaSource::Folder(of) => {
             let to = folder.join(media.folder().trim_matches('/'));
-            crate::media::link_folder(Path::new(&of.folder), &to)?;
+            link_folder(Path::new(&of.folder), &to, None)?;
+        }
+        MediaSource::Feed(feed) => {
+            let from = Path::new(&feed.folder.folder).join(&feed.folder.manifest);
+            let to = feed_file(folder, media);
+            create_parent(&to)?;
+            write_feed(&from, &to, media.presentation.duration_ns())?;
         }
     }
     match media.titles {
         0 => Ok(()),
         titles => link_titles(&folder.join(media.folder().trim_matches('/')), titles),
     }
+}
+
+/// The file that ffmpeg feeds to servers, in a folder of content.
+pub(crate) fn feed_file(folder: &Path, media: &Media) -> PathBuf {
+    folder.join(media.folder().trim_matches('/')).join("feed.mp4")
 }
 
 /// Writes each fragment as a file, the archives that contain the same fragments, and their indexes.
@@ -116,30 +129,6 @@ fn write_modelled(folder: &Path, media: &Media) -> Result<()> {
     Ok(())
 }
 
-/// Gives a file a second name; a copy where the file system has no such links.
-pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
-    let context = || format!("cannot write {}", to.display());
-    create_parent(to)?;
-    match fs::hard_link(from, to) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::CrossesDevices
-                    | ErrorKind::TooManyLinks
-                    | ErrorKind::PermissionDenied
-                    | ErrorKind::Unsupported
-            ) =>
-        {
-            fs::copy(from, to).map(drop).with_context(context)
-        }
-        // A study that is continued writes its content again.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            fs::remove_file(to).and_then(|()| fs::hard_link(from, to)).with_context(context)
-        }
-        linked => linked.with_context(context),
-    }
-}
-
 fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
     let context = || format!("cannot write {}", path.display());
     create_parent(path)?;
@@ -148,11 +137,6 @@ fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
         file.write_all(&chunk).with_context(context)?;
     }
     Ok(())
-}
-
-fn create_parent(path: &Path) -> Result<()> {
-    let parent = path.parent().unwrap_or(path);
-    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))
 }
 
 #[cfg(test)]

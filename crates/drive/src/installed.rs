@@ -22,6 +22,7 @@ const PACKAGES: &[&str] = &[
     "caddy",
     "curl",
     "haproxy",
+    "libnginx-mod-rtmp",
     "lighttpd",
     "lighttpd-mod-openssl",
     "nghttp2-client",
@@ -59,7 +60,7 @@ pub(crate) fn cache() -> Option<PathBuf> {
     variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 

@@ -13,25 +13,31 @@
 //! # Ok::<(), drive::DescriptionError>(())
 //! ```
 
+pub mod browsers;
 pub mod certificate;
 pub mod client;
 mod clients;
 mod content;
 mod description;
+mod external;
 pub mod input;
 pub mod installed;
 mod library;
+mod links;
 mod log;
 pub mod manifests;
 pub mod media;
 pub mod outside;
 mod page_cache;
+mod privileges;
 mod program;
 mod quoting;
 mod requirements;
 mod servers;
 mod template;
 
+pub use browsers::Browsers;
+pub use browsers::description::{Browser, BrowserVariant, KEYS as BROWSER_KEYS};
 pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use clients::Clients;
@@ -39,6 +45,7 @@ pub use clients::description::{Client, ClientVariant, KEYS as CLIENT_KEYS};
 pub use clients::run::ExternalSpec;
 pub use content::{write_content, write_media, write_segments};
 pub use description::DescriptionError;
+pub use external::ExternalClient;
 pub use library::link_titles;
 pub use page_cache::set_page_cache;
 pub use program::{ProgramInfo, Support};

@@ -40,7 +40,7 @@ pub fn of_url(url: &Url, trust: &Trust) -> Result<FoundManifest, ManifestError> 
     let most_bytes = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
     let fetcher = Fetcher::new(trust, LIMIT, most_bytes);
     let mut follower = Follower::new(fetcher.map_err(|error| ManifestError(format!("{error:#}")))?);
-    resolve(url, |need| {
+    let read = |need: &Need| {
         let (url, fetched) = follower.fetch(&need.url, need.range).map_err(|FetchError(reason)| {
             // The reasons of some faults name the URL already.
             let url = need.url.to_string();
@@ -50,7 +50,8 @@ pub fn of_url(url: &Url, trust: &Trust) -> Result<FoundManifest, ManifestError> 
             return Err(format!("{url} did not end within {} s and 64 MiB", LIMIT.as_secs()));
         }
         Ok((url, within(fetched, need.range)))
-    })
+    };
+    resolve(url, read, Url::to_string)
 }
 
 /// The bytes of a range, also if the server ignored that a range was requested.
@@ -71,9 +72,9 @@ pub fn of_file(
     url: &Url,
     locate: impl Fn(&Url) -> Option<PathBuf>,
 ) -> Result<FoundManifest, ManifestError> {
-    resolve(url, |need| {
-        let file = if need.url == *url { Some(path.to_owned()) } else { locate(&need.url) };
-        let file = file.ok_or_else(|| {
+    let file_of = |of: &Url| if of == url { Some(path.to_owned()) } else { locate(of) };
+    let read = |need: &Need| {
+        let file = file_of(&need.url).ok_or_else(|| {
             format!("{} is not below the folder of the manifest; name the URL of the manifest", need.url)
         })?;
         let read = match need.range {
@@ -82,19 +83,23 @@ pub fn of_file(
         };
         let bytes = read.map_err(|error: io::Error| format!("{}: {error}", file.display()))?;
         Ok((need.url.clone(), bytes))
-    })
+    };
+    // Nobody wrote the URL of a file.
+    resolve(url, read, |of| file_of(of).map_or_else(|| of.to_string(), |file| file.display().to_string()))
 }
 
+/// Reads a manifest and what it refers to; `name` is how errors name what was read.
 fn resolve(
     url: &Url,
     mut read: impl FnMut(&Need) -> Result<(Url, Vec<u8>), String>,
+    name: impl Fn(&Url) -> String,
 ) -> Result<FoundManifest, ManifestError> {
     let until = Instant::now() + TOTAL_LIMIT;
     let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_unix_ns = u64::try_from(now_unix.as_nanos()).unwrap_or(u64::MAX);
     let first = Need { url: url.clone(), range: None };
     let (url, bytes) = read(&first).map_err(ManifestError)?;
-    let fault = |url: &Url, error: &dyn std::fmt::Display| ManifestError(format!("{url}: {error}"));
+    let fault = |url: &Url, error: &dyn std::fmt::Display| ManifestError(format!("{}: {error}", name(url)));
     let mut resolver = Resolver::new(&bytes, &url, now_unix_ns).map_err(|error| fault(&url, &error))?;
     loop {
         let needs = resolver.needs();

@@ -4,8 +4,10 @@
 //! Made media is kept in a cache under a hash of its input and settings, and linked from there.
 
 mod encode;
+pub(crate) mod feed;
 mod ffmpeg;
 mod folder;
+mod frames;
 mod hds;
 mod package;
 
@@ -16,22 +18,22 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use model::media::Media;
 use model::number::float;
-use model::units::{NANOS_PER_S, format_ns, format_rate, parse_rate_bits_per_s};
+use model::units::{NANOS_PER_S, format_expected, format_ns, format_rate, parse_rate_bits_per_s};
 
+use crate::links::link_folder;
+use frames::FRAME_NS;
+
+pub use crate::links::files;
 pub use ffmpeg::Stopped;
 pub use folder::read_folder;
 
-/// Frames in a second of every encoding.
-pub(crate) const FRAMES_PER_S: u64 = 25;
-/// The duration of a frame.
-pub(crate) const FRAME_NS: u64 = NANOS_PER_S / FRAMES_PER_S;
-/// The sampling rate of every encoding, in Hz.
-pub(crate) const SAMPLES_PER_S: u64 = 48_000;
 /// Made media with another version has other bytes.
-const CACHE_VERSION: u32 = 1;
+const CACHE_VERSION: u32 = 2;
+/// As many as modelled media may have.
+const MOST_SEGMENTS: u64 = 10_000;
 /// A card is encoded for about this long; longer media repeats it.
 const UNIQUE_NS: u64 = 30 * NANOS_PER_S;
 
@@ -131,15 +133,24 @@ impl ContentSettings {
         if self.video.is_empty() && self.audio_bits_per_s.is_empty() {
             return Err("there is neither video nor audio to make; name a rung".to_owned());
         }
+        let (length, segment) = (format_ns(self.length_ns), format_ns(self.segment_ns));
         if self.segment_ns == 0 || !self.segment_ns.is_multiple_of(FRAME_NS) {
+            let frame = format_ns(FRAME_NS);
+            let nearest = format_ns((self.segment_ns / FRAME_NS).max(1) * FRAME_NS);
             return Err(format!(
-                "segments of {} are no whole frames of {}; write a multiple",
-                format_ns(self.segment_ns),
-                format_ns(FRAME_NS)
+                "--segment: {segment} is not a multiple of a frame's {frame}; write for example {nearest}"
             ));
         }
         if self.length_ns < self.segment_ns {
-            return Err(format!("{} are shorter than one segment", format_ns(self.length_ns)));
+            return Err(format!("--length: {length} is shorter than one segment of {segment} (--segment)"));
+        }
+        if self.length_ns.div_ceil(self.segment_ns) > MOST_SEGMENTS {
+            let length = format_expected(self.length_ns);
+            let most = format_expected(self.segment_ns.saturating_mul(MOST_SEGMENTS));
+            return Err(format!(
+                "--length: {length} is more than 10 000 segments of {segment}; write at most {most}, or a longer \
+                 --segment"
+            ));
         }
         if self.video.windows(2).any(|pair| pair[0].bits_per_s >= pair[1].bits_per_s)
             || self.audio_bits_per_s.windows(2).any(|pair| pair[0] >= pair[1])
@@ -206,6 +217,11 @@ pub fn cache_folder() -> Option<PathBuf> {
     crate::installed::cache().map(|cache| cache.join("h123/content"))
 }
 
+/// Unfinished entries begin with this.
+const UNFINISHED: &str = "new-";
+/// A file in them that is locked while the media is made.
+const LOCK: &str = "lock";
+
 /// The file that describes an entry of the cache; the entry is incomplete without it.
 const DESCRIPTION: &str = "description.txt";
 
@@ -225,20 +241,49 @@ pub struct CacheEntry {
 /// # Errors
 /// A folder cannot be read.
 pub fn cached(cache: &Path) -> Result<Vec<CacheEntry>> {
-    let context = || format!("cannot read {}", cache.display());
-    let entries = match fs::read_dir(cache) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.with_context(context)?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let folder = entry.with_context(context)?.path();
+    for folder in folders(cache)? {
         if let Ok(description) = fs::read_to_string(folder.join(DESCRIPTION)) {
             let bytes = files(&folder)?.iter().map(|(_, bytes)| bytes).sum();
             found.push(CacheEntry { folder, description: description.trim().to_owned(), bytes });
         }
     }
-    found.sort_by(|one, other| one.folder.cmp(&other.folder));
+    Ok(found)
+}
+
+/// The folders of media that was not finished, because the command that made it was killed, and the length of
+/// their files. Media that is being made is left out.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn unfinished(cache: &Path) -> Result<Vec<(PathBuf, u64)>> {
+    let mut found = Vec::new();
+    for folder in folders(cache)? {
+        let is_unfinished =
+            folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()));
+        let is_locked = || {
+            let lock = fs::File::open(folder.join(LOCK));
+            lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)))
+        };
+        if is_unfinished && !is_locked() {
+            let bytes = files(&folder)?.iter().map(|(_, bytes)| bytes).sum();
+            found.push((folder, bytes));
+        }
+    }
+    Ok(found)
+}
+
+/// The folders in a cache, by their names; none if it does not exist.
+fn folders(cache: &Path) -> Result<Vec<PathBuf>> {
+    let context = || format!("cannot read {}", cache.display());
+    let entries = match fs::read_dir(cache) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(context)?,
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()).with_context(context));
+    let mut found = paths.collect::<Result<Vec<_>>>()?;
+    found.retain(|path| path.is_dir());
+    found.sort();
     Ok(found)
 }
 
@@ -260,8 +305,9 @@ pub fn make(
         say(&format!("in the cache: {}", entry.display()));
     } else {
         fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
-        let work = tempfile::Builder::new().prefix("new-").tempdir_in(cache);
+        let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache);
         let work = work.with_context(|| format!("cannot write to {}", cache.display()))?;
+        let _lock = lock(work.path())?;
         let made = work.path().join("made");
         encode::make(settings, &program, work.path(), &made, say)?;
         fs::write(made.join(DESCRIPTION), format!("{}\n", settings.describe()))
@@ -273,7 +319,16 @@ pub fn make(
             return Err(error).with_context(|| format!("cannot write {}", entry.display()));
         }
     }
-    link_folder(&entry, output)
+    link_folder(&entry, output, Some(DESCRIPTION))
+}
+
+/// Marks an entry as being made for as long as the file is open.
+fn lock(folder: &Path) -> Result<fs::File> {
+    let path = folder.join(LOCK);
+    let context = || format!("cannot lock {}", path.display());
+    let file = fs::File::create(&path).with_context(context)?;
+    file.lock().with_context(context)?;
+    Ok(file)
 }
 
 /// Writes the files of modelled media to a new folder.
@@ -288,47 +343,6 @@ pub fn write_modelled(media: &Media, folder: &Path) -> Result<()> {
     crate::write_media(work.path(), media)?;
     let written = work.path().join(media.folder().trim_matches('/'));
     fs::rename(written, folder).with_context(|| format!("cannot write {}", folder.display()))
-}
-
-/// Links all files of made media below a folder.
-///
-/// # Errors
-/// A file cannot be linked or copied.
-pub fn link_folder(from: &Path, to: &Path) -> Result<()> {
-    for (file, _) in files(from)? {
-        if file != Path::new(DESCRIPTION) {
-            crate::content::link(&from.join(&file), &to.join(&file))?;
-        }
-    }
-    Ok(())
-}
-
-/// The files below a folder, relative to it, with their lengths.
-///
-/// # Errors
-/// A folder cannot be read, or has too many files.
-pub fn files(folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
-    const MOST_FILES: usize = 200_000;
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::new()];
-    while let Some(inner) = open.pop() {
-        let path = folder.join(&inner);
-        let context = || format!("cannot read {}", path.display());
-        for entry in fs::read_dir(&path).with_context(context)? {
-            let entry = entry.with_context(context)?;
-            let name = inner.join(entry.file_name());
-            let facts = fs::metadata(entry.path()).with_context(context)?;
-            match facts.is_dir() {
-                true => open.push(name),
-                false => found.push((name, facts.len())),
-            }
-            if found.len() + open.len() > MOST_FILES {
-                bail!("{} has more than {MOST_FILES} files; name the folder of one media", folder.display());
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -376,14 +390,45 @@ mod tests {
         let none = ContentSettings { video: Vec::new(), audio_bits_per_s: Vec::new(), ..good.clone() };
         assert!(none.check().unwrap_err().contains("neither video nor audio"));
         let uneven = ContentSettings { segment_ns: 2_010_000_000, ..good.clone() };
-        assert!(uneven.check().unwrap_err().contains("no whole frames of 40 ms"));
-        let short = ContentSettings { length_ns: NANOS_PER_S, ..good.clone() };
-        assert!(short.check().unwrap_err().contains("shorter than one segment"));
+        assert_eq!(
+            uneven.check().unwrap_err(),
+            "--segment: 2.01 s is not a multiple of a frame's 40 ms; write for example 2 s"
+        );
+        let short = ContentSettings { length_ns: 0, ..good.clone() };
+        assert_eq!(
+            short.check().unwrap_err(),
+            "--length: 0 ns is shorter than one segment of 3.84 s (--segment)"
+        );
+        let long = ContentSettings { length_ns: 10_000 * 3_600 * NANOS_PER_S, ..good.clone() };
+        assert_eq!(
+            long.check().unwrap_err(),
+            "--length: 10000 h 0 min is more than 10 000 segments of 3.84 s; write at most 10 h 40 min, or a longer \
+             --segment"
+        );
+        let longest = ContentSettings { length_ns: 10_000 * good.segment_ns, ..good.clone() };
+        assert_eq!(longest.check(), Ok(()));
         let unsorted = ContentSettings { video: good.video.iter().rev().copied().collect(), ..good.clone() };
         assert!(unsorted.check().unwrap_err().contains("have to ascend"));
         let hds = Some(HdsSettings { fragments_per_segment: 5, gap_after: None });
         let silent = ContentSettings { video: Vec::new(), hds, ..good };
         assert!(silent.check().unwrap_err().contains("HDS needs video"));
+    }
+
+    #[test]
+    fn only_abandoned_media_is_unfinished() {
+        let cache = tempfile::tempdir().unwrap();
+        assert_eq!(unfinished(&cache.path().join("none")).unwrap(), []);
+        for name in ["new-a", "new-b", "new-c", "0123"] {
+            fs::create_dir(cache.path().join(name)).unwrap();
+            fs::write(cache.path().join(name).join("video.mp4"), "12345").unwrap();
+        }
+        let running = lock(&cache.path().join("new-b")).unwrap();
+        // Its command was killed.
+        drop(lock(&cache.path().join("new-c")).unwrap());
+        let found = |name: &str| (cache.path().join(name), 5);
+        assert_eq!(unfinished(cache.path()).unwrap(), [found("new-a"), found("new-c")]);
+        drop(running);
+        assert_eq!(unfinished(cache.path()).unwrap().len(), 3);
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub struct ProgramInfo {
     pub tls: Option<String>,
     /// Every variant of the description, and whether this installation supports it.
     pub variants: Vec<(Variant, Support)>,
+    /// The module with which a server takes feeds, empty if it needs none, or why it does not take them;
+    /// `None` for programs that never take feeds.
+    pub(crate) feed: Option<Result<String, String>>,
     /// The output of the version command.
     pub(crate) build: String,
 }
@@ -130,20 +133,35 @@ impl InstalledProgram {
                 "{this} was built without {variant} (its version output does not contain `{text}`); install a build \
                  with it"
             )
-        } else if let Some((path, install)) = self.missing_module(requirements)? {
-            format!("{this} has no file {path}, which {variant} requires; install it with `{install}`")
+        } else if let Some(module) = &requirements.module
+            && let Err(reason) = self.find_module(name, module, variant.name())?
+        {
+            reason
         } else {
             return Ok((variant, Support::Supported));
         };
         Ok((variant, Support::Unsupported(reason)))
     }
 
-    /// The first path of the required module, and the command that installs it, if no path exists.
-    fn missing_module(&self, requirements: &Requirements) -> anyhow::Result<Option<(String, String)>> {
-        let Some(Module { paths, install }) = &requirements.module else { return Ok(None) };
-        let paths = fill(paths, &self.file, &self.version, &self.build, &self.variables)?;
-        let is_installed = paths.iter().any(|path| Path::new(path).exists());
-        Ok(paths.into_iter().next().filter(|_| !is_installed).map(|path| (path, install.clone())))
+    /// The path of a module that `what` requires, or why the program `name` lacks it.
+    ///
+    /// # Errors
+    /// A template of a path cannot be filled in.
+    pub(crate) fn find_module(
+        &self,
+        name: &str,
+        module: &Module,
+        what: &str,
+    ) -> anyhow::Result<Result<String, String>> {
+        let paths = fill(&module.paths, &self.file, &self.version, &self.build, &self.variables)?;
+        let first = paths.first().cloned().unwrap_or_default();
+        Ok(paths.into_iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
+            let (version, program) = (&self.version, self.program.display());
+            format!(
+                "{name} {version} at {program} has no file {first}, which {what} requires; install it with `{}`",
+                module.install
+            )
+        }))
     }
 }
 

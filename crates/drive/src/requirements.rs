@@ -30,20 +30,25 @@ pub(crate) struct Module {
     pub(crate) install: String,
 }
 
+impl Module {
+    /// Reads the keys of a module's table.
+    ///
+    /// # Errors
+    /// A value is invalid, with its place.
+    pub(crate) fn read(table: &Table<'_>) -> Result<Module, InputError> {
+        let install = table.required("install", Table::text)?.value;
+        Ok(Module { paths: table.required("paths", read_templates)?.value, install })
+    }
+}
+
 impl Requirements {
     /// Reads the keys of a `[[variant]]`.
     ///
     /// # Errors
     /// A value is invalid, with its place.
     pub(crate) fn read(variant: &Table<'_>) -> Result<Requirements, InputError> {
-        let module = match variant.table("module")? {
-            None => None,
-            Some(table) => {
-                let table = table.with_keys(MODULE_KEYS)?;
-                let install = table.required("install", Table::text)?.value;
-                Some(Module { paths: table.required("paths", read_templates)?.value, install })
-            }
-        };
+        let module = variant.table("module")?;
+        let module = module.map(|table| Module::read(&table.with_keys(MODULE_KEYS)?)).transpose()?;
         Ok(Requirements {
             build: variant.text("requires")?.map(|text| text.value),
             since: variant.parsed("since", version)?.map(|since| since.value),

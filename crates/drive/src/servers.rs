@@ -3,8 +3,9 @@
 
 pub(crate) mod access_log;
 pub(crate) mod adapter;
+pub(crate) mod feed;
 mod handshake;
-mod leftover;
+pub(crate) mod leftover;
 mod memory;
 pub(crate) mod probe;
 pub(crate) mod ready;

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test may panic")]
 
+#[path = "drive/browsers.rs"]
+mod browsers;
+
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,6 +33,7 @@ const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsize
 
 struct Place {
     folder: tempfile::TempDir,
+    authority: Authority,
     identity: Identity,
     pages: Vec<Page>,
     pins: Pins,
@@ -37,9 +41,10 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let identity = Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
+        let authority = Authority::new().unwrap();
+        let identity = authority.issue(&["server.h123.test"], &[]).unwrap();
         let pages = vec![Page::parse("p", Source { file: "p.toml", text: PAGE }).unwrap()];
-        Place { folder: tempfile::tempdir().unwrap(), identity, pages, pins: Pins::default() }
+        Place { folder: tempfile::tempdir().unwrap(), authority, identity, pages, pins: Pins::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -701,6 +706,7 @@ fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> Cli
         folder: &place.path(&format!("{name}-run")),
         log: &place.path(&format!("{name}.log")),
         tool: Path::new("/nonexistent/h123"),
+        key_hash: "",
         has_names: false,
         stop: &stop,
     };

@@ -138,6 +138,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
         samples: rows.collect(),
         connections: Vec::new(),
         player: Vec::new(),
+        page_events: Vec::new(),
         clients: vec![client],
         servers: vec![ServerReport::default()],
         server_requests: Vec::new(),

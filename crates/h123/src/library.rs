@@ -25,6 +25,9 @@ static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 static MEDIA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../media");
 static REPLAYS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../replays");
 
+/// The extension of data files other than timing scripts.
+const TOML: &str = "toml";
+
 /// All data files.
 #[derive(Default)]
 pub(crate) struct DataFiles {
@@ -41,29 +44,29 @@ type FolderKeys = (String, String, Option<String>);
 
 impl Library for DataFiles {
     fn networks(&self) -> Vec<String> {
-        names("networks", &NETWORKS)
+        names("networks", TOML, &NETWORKS)
     }
 
     fn topologies(&self) -> Vec<String> {
-        names("topologies", &TOPOLOGIES)
+        names("topologies", TOML, &TOPOLOGIES)
     }
 
     fn topology(&self, name: &str) -> Result<DataFile, String> {
-        read("topologies", &TOPOLOGIES, name)
+        read("topologies", TOML, &TOPOLOGIES, name)
     }
 
     fn pages(&self) -> Vec<String> {
-        let mut pages = names("pages", &PAGES);
+        let mut pages = names("pages", TOML, &PAGES);
         pages.extend(self.further_page.iter().map(|(name, _)| (*name).to_owned()));
         pages
     }
 
     fn media(&self) -> Vec<String> {
-        names("media", &MEDIA)
+        names("media", TOML, &MEDIA)
     }
 
     fn media_file(&self, name: &str) -> Result<DataFile, String> {
-        read("media", &MEDIA, name)
+        read("media", TOML, &MEDIA, name)
     }
 
     fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String> {
@@ -92,7 +95,7 @@ impl Library for DataFiles {
     }
 
     fn clients(&self) -> Vec<String> {
-        drive::Clients::names()
+        drive::ExternalClient::names()
     }
 
     fn check_client(
@@ -101,8 +104,8 @@ impl Library for DataFiles {
         variant: Variant,
         named: &NamedWorkload,
     ) -> Result<Option<String>, String> {
-        let client =
-            drive::Clients::find(client).map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+        let client = drive::ExternalClient::find(client)
+            .map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
         Ok(client.refuses(variant, &named.workload, &named.options))
     }
 
@@ -119,7 +122,7 @@ impl Library for DataFiles {
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {
-        read("networks", &NETWORKS, name)
+        read("networks", TOML, &NETWORKS, name)
     }
 
     fn trace(&self, file: &str) -> Result<DataFile, String> {
@@ -133,7 +136,7 @@ impl Library for DataFiles {
     fn page(&self, name: &str) -> Result<DataFile, String> {
         match &self.further_page {
             Some((further, file)) if *further == name => Ok(file.clone()),
-            _ => read("pages", &PAGES, name),
+            _ => read("pages", TOML, &PAGES, name),
         }
     }
 
@@ -157,16 +160,10 @@ impl Library for DataFiles {
         }
         let built_in = REPLAYS.get_file(own).and_then(include_dir::File::contents_utf8);
         built_in.map(|text| DataFile { file: in_folder, text: text.to_owned() }).ok_or_else(|| {
-            let mut known: Vec<String> = REPLAYS
-                .files()
-                .filter(|file| file.path().extension().is_some_and(|ending| ending == "jsonl"))
-                .filter_map(|file| Some(file.path().file_stem()?.to_string_lossy().into_owned()))
-                .collect();
-            known.sort();
             format!(
                 "{name} does not exist; name a file relative to the current folder or to the study's, or a script in \
                  `replays/`: {}",
-                known.join(", ")
+                Kind::Replay.names().join(", ")
             )
         })
     }
@@ -250,21 +247,21 @@ pub(crate) fn media_of(name: &str) -> Result<Media> {
 /// # Errors
 /// A [`UsageError`] with the nearest name if there is none; a [`model::InputError`] if its file is invalid.
 pub(crate) fn topology_of(name: &str) -> Result<Topology> {
-    let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles::default().networks());
+    let (known, networks) = (names("topologies", TOML, &TOPOLOGIES), DataFiles::default().networks());
     let file = if name.ends_with(".toml") || name.contains('/') {
         let text = read_text(Path::new(name)).map_err(|error| {
             UsageError(format!("cannot read the topology `{name}`: {error}; name a .toml file"))
         })?;
         DataFile { file: name.to_owned(), text }
     } else if known.iter().any(|topology| topology == name) {
-        read("topologies", &TOPOLOGIES, name).map_err(UsageError)?
+        read("topologies", TOML, &TOPOLOGIES, name).map_err(UsageError)?
     } else if networks.iter().any(|network| network == name) {
         return Ok(Topology::pair(&network_of(name)?));
     } else {
         let all: Vec<String> = known.into_iter().chain([DIRECT.to_owned()]).chain(networks).collect();
         return Err(UsageError(unknown(name, "a topology or a network", &all)).into());
     };
-    let name = stem(Path::new(&file.file)).unwrap_or_else(|| name.to_owned());
+    let name = stem(Path::new(&file.file), TOML).unwrap_or_else(|| name.to_owned());
     // The error of an invalid network names its own file; other problems come from the command line.
     let network = |network: &str| {
         let file = DataFiles::default()
@@ -282,13 +279,14 @@ pub(crate) enum Kind {
     Network,
     Page,
     Media,
+    Replay,
     Topology,
     Server,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 6] =
-        [Kind::Study, Kind::Network, Kind::Page, Kind::Media, Kind::Topology, Kind::Server];
+    pub(crate) const ALL: [Kind; 7] =
+        [Kind::Study, Kind::Network, Kind::Page, Kind::Media, Kind::Replay, Kind::Topology, Kind::Server];
 
     /// The folder of its files, in the current folder and in the binary.
     pub(crate) const fn folder(self) -> &'static str {
@@ -297,9 +295,15 @@ impl Kind {
             Kind::Network => "networks",
             Kind::Page => "pages",
             Kind::Media => "media",
+            Kind::Replay => "replays",
             Kind::Topology => "topologies",
             Kind::Server => "servers",
         }
+    }
+
+    /// The extension of its files, without a dot.
+    pub(crate) const fn extension(self) -> &'static str {
+        if let Kind::Replay = self { "jsonl" } else { TOML }
     }
 
     fn embedded(self) -> Option<&'static Dir<'static>> {
@@ -308,13 +312,15 @@ impl Kind {
             Kind::Network => Some(&NETWORKS),
             Kind::Page => Some(&PAGES),
             Kind::Media => Some(&MEDIA),
+            Kind::Replay => Some(&REPLAYS),
             Kind::Topology => Some(&TOPOLOGIES),
             Kind::Server => None,
         }
     }
 
     pub(crate) fn names(self) -> Vec<String> {
-        self.embedded().map_or_else(drive::Servers::names, |embedded| names(self.folder(), embedded))
+        let names = |embedded| names(self.folder(), self.extension(), embedded);
+        self.embedded().map_or_else(drive::Servers::names, names)
     }
 
     /// The files of a name, the main one first.
@@ -323,7 +329,7 @@ impl Kind {
     /// There is none, or one cannot be read.
     pub(crate) fn files(self, name: &str) -> Result<Vec<DataFile>, String> {
         if let Some(embedded) = self.embedded() {
-            return Ok(vec![read(self.folder(), embedded, name)?]);
+            return Ok(vec![read(self.folder(), self.extension(), embedded, name)?]);
         }
         let (folder, texts) = drive::Servers::texts(name).map_err(|error| error.to_string())?;
         let mut files: Vec<DataFile> = texts
@@ -345,7 +351,7 @@ pub(crate) fn excerpt(error: &anyhow::Error) -> Option<String> {
 }
 
 fn find_study(study: &str) -> Result<DataFile> {
-    let known = names("studies", &STUDIES);
+    let known = names("studies", TOML, &STUDIES);
     if study.ends_with(".toml") || study.contains('/') {
         if Path::new(study).exists() && !Path::new(study).is_file() {
             return Err(UsageError(format!("{study} is not a file; name a .toml file")).into());
@@ -361,7 +367,7 @@ fn find_study(study: &str) -> Result<DataFile> {
         })?;
         return Ok(DataFile { file: study.to_owned(), text });
     }
-    read("studies", &STUDIES, study).map_err(|problem| {
+    read("studies", TOML, &STUDIES, study).map_err(|problem| {
         if known.iter().any(|name| name == study) {
             return UsageError(problem).into();
         }
@@ -381,28 +387,29 @@ pub(crate) fn source(file: &DataFile) -> Source<'_> {
 }
 
 /// The names of a kind of data file, without extension.
-fn names(kind: &str, embedded: &Dir<'_>) -> Vec<String> {
-    let mut names: Vec<String> = embedded.files().filter_map(|file| stem(file.path())).collect();
-    if let Ok(entries) = fs::read_dir(kind) {
-        names.extend(entries.flatten().filter_map(|entry| stem(&entry.path())));
+fn names(folder: &str, extension: &str, embedded: &Dir<'_>) -> Vec<String> {
+    let mut names: Vec<String> = embedded.files().filter_map(|file| stem(file.path(), extension)).collect();
+    if let Ok(entries) = fs::read_dir(folder) {
+        names.extend(entries.flatten().filter_map(|entry| stem(&entry.path(), extension)));
     }
     names.sort();
     names.dedup();
     names
 }
 
-fn stem(path: &Path) -> Option<String> {
-    (path.extension()? == "toml").then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
+fn stem(path: &Path, extension: &str) -> Option<String> {
+    (path.extension()? == extension)
+        .then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
 }
 
-fn read(kind: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> {
-    let file = format!("{kind}/{name}.toml");
+fn read(folder: &str, extension: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> {
+    let file = format!("{folder}/{name}.{extension}");
     match read_text(Path::new(&file)) {
         Ok(text) => return Ok(DataFile { file, text }),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(format!("cannot read {file}: {error}")),
     }
-    let text = embedded.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
+    let text = embedded.get_file(format!("{name}.{extension}")).and_then(include_dir::File::contents_utf8);
     let text = text.ok_or_else(|| format!("{file} does not exist"))?.to_owned();
     Ok(DataFile { file, text })
 }

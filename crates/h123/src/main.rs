@@ -36,6 +36,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(commands::run::RunArgs),
+    Page(commands::page::PageArgs),
     Plan(commands::plan::PlanArgs),
     Load(Box<commands::load::LoadArgs>),
     Trace(commands::trace::TraceArgs),
@@ -48,6 +49,7 @@ enum Command {
     Report(commands::report::ReportArgs),
     Compare(commands::compare::CompareArgs),
     Servers(commands::servers::ServersArgs),
+    Players(commands::players::PlayersArgs),
     Doctor(commands::doctor::DoctorArgs),
     List(commands::files::ListArgs),
     Show(commands::files::ShowArgs),
@@ -69,11 +71,12 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
         }
         Err(error) => {
-            let hint = commands::lab::hint(&error, subcommand().as_deref());
+            let given = subcommand(&Cli::command(), std::env::args().skip(1));
+            let hint = commands::lab::hint(&error, given.as_deref());
             let args: Vec<_> = std::env::args_os().collect();
             let requirement = exit::requirement(&error, &args, |args| Cli::try_parse_from(args).map(drop));
             let text = requirement.unwrap_or_else(|| error.to_string());
-            let text = exit::one_line(&text, subcommand().as_deref());
+            let text = exit::one_line(&text, given.as_deref());
             print_error(&format!("{text}{hint}"));
             return ExitCode::from(Exit::Usage.code());
         }
@@ -93,20 +96,25 @@ fn print_error(text: &str) {
     terminal::note(false, &clean(&format!("h123: {text}")));
 }
 
-/// The subcommand on the command line, where it has one.
-fn subcommand() -> Option<String> {
-    let given = std::env::args().nth(1)?;
-    Cli::command().find_subcommand(&given).map(|command| command.get_name().to_owned())
+/// The subcommand on a command line, with its own subcommand such as `content make`, where it has one.
+fn subcommand(of: &clap::Command, mut args: impl Iterator<Item = String>) -> Option<String> {
+    let command = of.find_subcommand(args.next()?)?;
+    let name = command.get_name().to_owned();
+    Some(match subcommand(command, args) {
+        Some(inner) => format!("{name} {inner}"),
+        None => name,
+    })
 }
 
 fn dispatch(command: &Command) -> Result<Exit> {
     match command {
         Command::Run(args) => commands::run::run(args, &watch_signals()?),
+        Command::Page(args) => commands::page::run(args, &watch_signals()?),
         Command::Load(args) => commands::load::run(args, &watch_signals()?),
         Command::Trace(args) => commands::trace::run(args, &watch_signals()?),
-        Command::PageModel(args) => commands::page_model::run(args),
+        Command::PageModel(args) => commands::page_model::run(args, watch_signals),
         Command::Urls(args) => commands::urls::run(args),
-        Command::Record(args) => commands::record::run(args),
+        Command::Record(args) => commands::record::run(args, watch_signals),
         Command::Serve(args) => commands::serve::run(args, &watch_signals()?),
         Command::Content(args) => commands::content::run(args, watch_signals()?.as_ref()),
         Command::Lab(args) => commands::lab::run(args),
@@ -114,6 +122,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Report(args) => commands::report::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::Servers(args) => commands::servers::run(args),
+        Command::Players(args) => commands::players::run(args),
         Command::Names(args) => name_service::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::List(args) => commands::files::list(args),
@@ -128,15 +137,26 @@ fn dispatch(command: &Command) -> Result<Exit> {
 /// A flag that Ctrl-C and SIGTERM set, for commands that look at it; all others end at once.
 fn watch_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
+    let context = "cannot watch for signals";
+    // A second Ctrl-C ends the tool at once: the kernel takes the lab down with it. A second SIGTERM does
+    // not, because timeout(1) sends it to the tool and then to its process group.
+    let status = i32::from(Exit::Interrupted.code());
+    signal_hook::flag::register_conditional_shutdown(SIGINT, status, stop.clone()).context(context)?;
     for signal in [SIGINT, SIGTERM] {
-        // A second Ctrl-C ends the tool at once: the kernel takes the lab down with it.
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            i32::from(Exit::Interrupted.code()),
-            stop.clone(),
-        )
-        .context("cannot watch for signals")?;
-        signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
+        signal_hook::flag::register(signal, stop.clone()).context(context)?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_point_to_the_help_of_the_inner_subcommand() {
+        let given = |words: &[&str]| subcommand(&Cli::command(), words.iter().map(|word| (*word).to_owned()));
+        assert_eq!(given(&["content", "make", "x", "--segment"]).as_deref(), Some("content make"));
+        assert_eq!(given(&["run", "content", "make"]).as_deref(), Some("run"));
+        assert_eq!(given(&["--version"]), None);
+    }
 }

@@ -156,7 +156,7 @@ impl Node {
     /// # Errors
     /// The program cannot be started.
     pub fn spawn(&self, program: Program) -> Result<Process, LabError> {
-        let is_direct = self.isolation.is_none();
+        let is_direct = self.is_machine();
         let process = self.worker.run(move || program.spawn(is_direct))?;
         let mut children = self.children();
         children.retire();
@@ -185,6 +185,11 @@ impl Node {
             let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
             thread.join().map_err(|_| thread_ended(&self.name))?
         })
+    }
+
+    /// Whether the node is this machine itself, and not a namespace.
+    pub fn is_machine(&self) -> bool {
+        self.isolation.is_none()
     }
 
     /// Mounts files over the machine's files, for every process that is started in the node from now on.

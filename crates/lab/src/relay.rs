@@ -46,15 +46,19 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Opens the port of a node, over TCP and UDP, and forwards to `to` from the calling thread's network.
-    /// The port is `port` where it is free, otherwise one that the system chooses.
+    /// Opens a port of a node, over TCP and UDP, and forwards to `to` from the calling thread's network. The
+    /// port is `port` at the first of the node's `addresses` where it is free, its own address if the list is
+    /// empty; otherwise the system chooses one.
     ///
     /// # Errors
     /// No port is free, or a thread cannot be started.
-    pub fn open(node: &Node, port: u16, to: SocketAddr) -> Result<Relay, LabError> {
-        let ip = IpAddr::V4(node.addresses().v4);
+    pub fn open(node: &Node, addresses: &[IpAddr], port: u16, to: SocketAddr) -> Result<Relay, LabError> {
+        let own = [IpAddr::V4(node.addresses().v4)];
+        let addresses = if addresses.is_empty() { &own } else { addresses };
         let what = || format!("opening a port of the node `{}` for {to}", node.name());
-        let bound = node.enter(|| bind(ip, port).or_else(|_| bind(ip, 0)))?;
+        let find =
+            || addresses.iter().find_map(|ip| bind(*ip, port).ok()).map_or_else(|| bind(addresses[0], 0), Ok);
+        let bound = node.enter(find)?;
         let (tcp, udp) = bound.step(what)?;
         let address = tcp.local_addr().step(what)?;
         let end = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage};
 use model::frame;
 use model::sample::{Failure, FailureKind};
@@ -22,11 +22,7 @@ const ROWS_PER_MESSAGE: usize = 4096;
 pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &AtomicBool) -> Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text).context("reading the assignment")?;
-    let assignment: Assignment =
-        serde_json::from_str(&text).context("the assignment is not valid JSON for this version")?;
-    if assignment.version != ASSIGNMENT_VERSION {
-        bail!("the assignment has version {}; this client supports {ASSIGNMENT_VERSION}", assignment.version);
-    }
+    let assignment = Assignment::from_json(&text).map_err(anyhow::Error::msg)?;
     let mut send = |message: &ClientMessage| -> Result<()> {
         let bytes = frame::encode(message).context("encoding a message")?;
         output.write_all(&bytes).context("writing a message")

@@ -109,15 +109,28 @@ impl Conn {
         }
     }
 
-    /// The transport is connected: the engine begins its handshakes.
-    pub(crate) fn connected(&mut self, session: &mut Session, now: u64) {
-        if !self.socket.is_udp() {
+    /// The transport is connected: the engine begins its handshakes. The time after that.
+    ///
+    /// QUIC is opened by its first datagram, which leaves after this: the engine builds the TLS client first,
+    /// and that takes as long as a handshake on a fast network.
+    pub(crate) fn connected(&mut self, session: &mut Session, clock: impl Fn() -> u64) -> u64 {
+        let now = clock();
+        let is_quic = self.socket.is_udp();
+        if !is_quic {
             self.row.connected_ns = Some(now);
         }
         let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_connected(now, &mut |event| {
             apply(session, event, row, (&mut *in_flight, &mut *ended, &mut *carried), now)
         });
+        if !is_quic || self.row.closed_ns.is_some() {
+            return now;
+        }
+        let opened_ns = clock();
+        let later_ns = opened_ns.saturating_sub(self.row.opened_ns);
+        self.use_deadline_ns = self.use_deadline_ns.map(|deadline| deadline.saturating_add(later_ns));
+        (self.row.opened_ns, self.heard_ns) = (opened_ns, opened_ns);
+        opened_ns
     }
 
     /// Gives one input to the engine.
@@ -400,5 +413,85 @@ fn apply(
             carried.add(request);
         }
         Effect::None | Effect::Closed => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, UdpSocket};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use engine::client::ClientConfig;
+    use engine::options::{Options, Qlog};
+    use model::assignment::Trust;
+    use model::options::ConnectionOptions;
+    use model::workload::{ClosedLoop, LoopLoad};
+    use model::{Pins, Variant, Workload};
+    use workload::SharedWorkload;
+
+    use super::*;
+    use crate::Clock;
+    use crate::fixtures::assignment;
+
+    /// A clock that shows another time once the engine has begun to build the TLS client of a QUIC
+    /// connection.
+    #[derive(Debug, Default)]
+    struct BuildingTime(AtomicU64);
+
+    const BEFORE_NS: u64 = 1_000;
+    const BUILT_NS: u64 = 801_000;
+
+    impl Qlog for BuildingTime {
+        fn begin(&self, _: &str) -> Option<Box<dyn Write + Send + Sync>> {
+            self.0.store(BUILT_NS, Ordering::Relaxed);
+            None
+        }
+    }
+
+    /// The row of a connection that has just begun its handshakes.
+    fn begun(variant: Variant, remote: SocketAddr) -> Conn {
+        let time = Arc::new(BuildingTime(BEFORE_NS.into()));
+        let options = Options { qlog: Some(Arc::clone(&time) as _), ..Options::default() };
+        let config = ClientConfig::new(variant, "localhost", &Pins::default(), &Trust::Anyone, &[]).unwrap();
+        let config = config.with_options(&options).unwrap();
+        let engine = Client::new(&config, remote, Clock::new(&Clock::begin()).base(), 1).unwrap();
+        let quic = variant.is_quic();
+        let socket = Socket::connect(remote, quic, &ConnectionOptions::default(), &[], 0).unwrap();
+        let work = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), None));
+        let assignment = assignment(remote, variant, work);
+        let work = SharedWorkload::new(&assignment.workload, &assignment.options, 1)
+            .begin(workload::Seeds::new(1, 0, 0), workload::Beginning::at(0));
+        let mut session = Session::new(&assignment, &work);
+        let row = ConnectionRow { opened_ns: BEFORE_NS, ..ConnectionRow::default() };
+        let mut conn = Conn::new(engine, (socket, remote), (0, 0), row);
+        conn.use_deadline_ns = Some(BEFORE_NS + 5_000);
+        let now = conn.connected(&mut session, || time.0.load(Ordering::Relaxed));
+        assert_eq!(
+            now,
+            time.0.load(Ordering::Relaxed),
+            "further work is stamped after the TLS client is built"
+        );
+        conn
+    }
+
+    #[test]
+    fn quic_is_opened_after_its_tls_client_is_built() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut conn = begun(Variant::H3, server.local_addr().unwrap());
+        assert_eq!((conn.row.opened_ns, conn.row.connected_ns), (BUILT_NS, None));
+        assert_eq!(conn.use_deadline_ns, Some(BUILT_NS + 5_000), "the time limit begins with the connection");
+        let mut out = Vec::new();
+        assert!(conn.engine.poll_transmit(BUILT_NS, &mut out).is_some());
+        assert!(out.len() >= 1_200, "the first datagram, which nothing has sent before");
+    }
+
+    #[test]
+    fn tcp_is_opened_when_connect_is_called() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let conn = begun(Variant::H1s, server.local_addr().unwrap());
+        assert_eq!((conn.row.opened_ns, conn.row.connected_ns), (BEFORE_NS, Some(BEFORE_NS)));
+        assert_eq!(conn.use_deadline_ns, Some(BEFORE_NS + 5_000));
     }
 }

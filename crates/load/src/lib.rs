@@ -27,7 +27,10 @@ mod clock;
 mod connection;
 mod contents;
 mod dns_lookup;
+#[cfg(test)]
+mod fixtures;
 mod host;
+mod judge;
 mod key_log;
 mod live;
 mod offers;
@@ -35,6 +38,7 @@ mod qlog;
 mod request;
 mod rows;
 mod session;
+mod slots;
 mod system;
 mod tally;
 mod timers;

@@ -245,11 +245,17 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use model::media::ByteRange;
-    use model::options::PathOptions;
+    use std::collections::BTreeSet;
+
+    use model::Variant;
+    use model::error::Source;
+    use model::media::{ByteRange, Media};
+    use model::options::{Options, PathOptions};
     use model::workload::{ClosedLoop, LoopLoad};
+    use workload::{Beginning, SharedWorkload};
 
     use super::*;
+    use crate::fixtures::assignment;
 
     #[test]
     fn a_paths_own_fields_and_range_replace_those_of_all_requests() {
@@ -271,5 +277,48 @@ mod tests {
         );
         let others = all_fields(&workload, &options, 1, None);
         assert_eq!(others[1..], [field("accept", "*/*"), field("x-all", "1"), field("range", "bytes=0-1")]);
+    }
+
+    /// The paths that a loop over media in random order requests.
+    fn requested(media: &Media, seed: u64) -> Vec<String> {
+        let load = LoopLoad { paths: media.segment_paths(), requests: Some(2_000), ..LoopLoad::new("/") };
+        let requests = RequestOptions { random_order: true, random_parts: true, ..RequestOptions::default() };
+        let workload = Workload::Closed(ClosedLoop::new(load, None));
+        let assignment = Assignment {
+            seed,
+            options: Options { requests, ..Options::default() },
+            ..assignment(([127, 0, 0, 1], 1).into(), Variant::H1, workload)
+        };
+        let shared = SharedWorkload::new(&assignment.workload, &assignment.options, 1);
+        let mut work = shared.begin(Seeds::new(seed, 0, 0), Beginning::at(0));
+        let mut requests = Requests::new(&assignment, &work).unwrap();
+        let urls = UrlTable::new(Vec::new());
+        let due = std::iter::from_fn(|| work.poll_request(0, 1));
+        due.zip(0..)
+            .map(|(due, number)| requests.of((due.url, number), None, &urls).unwrap().path.clone())
+            .collect()
+    }
+
+    #[test]
+    fn a_loop_over_a_library_draws_titles_and_segments() {
+        let text = "title = 'x'\nsegment = '4s'\nlength = '20s'\ntitles = 3\n\
+                    hds = { fragments = 5, gaps = [3] }\n[video]\nladder = ['80kbit/s']\n";
+        let media = Media::parse("film", Source { file: "x.toml", text }).unwrap();
+        let paths = requested(&media, 1);
+        assert_eq!(paths.len(), 2_000);
+        let mut different: Vec<&str> =
+            BTreeSet::from_iter(paths.iter().map(String::as_str)).into_iter().collect();
+        let files = ["Seg1-Frag1", "Seg1-Frag2", "Seg1-Frag4", "Seg1-Frag5", "Seg2-Frag6"];
+        for title in 1..=3 {
+            for file in files {
+                let path = format!("/media/film/{title}/{file}");
+                let count = paths.iter().filter(|requested| **requested == path).count();
+                assert!((90..=180).contains(&count), "{path}: {count} of 2000, expected about 133");
+                different.retain(|other| *other != path);
+            }
+        }
+        assert!(different.is_empty(), "{different:?}");
+        assert_eq!(paths, requested(&media, 1), "the same seed draws the same");
+        assert_ne!(paths, requested(&media, 2));
     }
 }

@@ -14,9 +14,11 @@ use workload::{Content, Due, RequestSource, UrlTable};
 
 use crate::client::Client;
 use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
+use crate::judge::judge;
 use crate::live::Live;
 use crate::request::{OpenRequest, Origin};
 use crate::rows::RowSender;
+use crate::slots::Slots;
 use crate::tally::Tallies;
 
 /// The shared state of a worker's connections.
@@ -267,7 +269,7 @@ impl Session {
 
     /// The number of requests in flight.
     pub(crate) fn open_requests(&self) -> usize {
-        self.open.rows.len() - self.open.free.len()
+        self.open.len()
     }
 
     pub(crate) fn handle(&mut self, event: Event<'_>, row: &mut ConnectionRow, now: u64) -> Effect {
@@ -473,80 +475,5 @@ impl Session {
         }
         sample.expected_body_bytes = sample.expected_body_bytes.or(self.expected(due.url).body_bytes);
         sample
-    }
-}
-
-/// The outcome of a complete response.
-fn judge(sample: &Sample, version: HttpVersion, expected: ExpectedResponse) -> Outcome {
-    match sample.version {
-        Some(found) if found != version => {
-            let reason = format!("the response came in {found}, expected {version}");
-            return Outcome::failed(FailureKind::WrongVersion, reason);
-        }
-        _ => {}
-    }
-    match (sample.status, expected.status) {
-        (Some(found), Some(status)) if found != status => {
-            return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected {status}"));
-        }
-        (Some(found), None) if !(200..300).contains(&found) => {
-            return Outcome::failed(FailureKind::WrongStatus, format!("status {found}, expected 2xx"));
-        }
-        _ => {}
-    }
-    if let Some(length) = sample.expected_body_bytes.filter(|length| *length != sample.response_body_bytes) {
-        let reason = format!("{} body bytes, expected {length}", sample.response_body_bytes);
-        return Outcome::failed(FailureKind::WrongLength, reason);
-    }
-    match sample.response_body_crc32.zip(expected.body_crc32) {
-        Some((found, crc32)) if found != crc32 => {
-            let reason = format!("the body has CRC-32 {found:08x}, expected {crc32:08x}");
-            Outcome::failed(FailureKind::WrongContent, reason)
-        }
-        // The result of comparing the content.
-        _ => sample.outcome.clone(),
-    }
-}
-
-/// Rows of requests in flight by slot; slots are reused.
-#[derive(Default)]
-pub(crate) struct Slots {
-    rows: Vec<Option<Sample>>,
-    free: Vec<usize>,
-}
-
-impl Slots {
-    pub(crate) fn insert(&mut self, sample: Sample) -> RequestId {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.rows.push(None);
-            self.rows.len() - 1
-        });
-        self.rows[index] = Some(sample);
-        index as RequestId
-    }
-
-    /// The requests in flight.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &Sample)> {
-        self.rows.iter().zip(0..).filter_map(|(row, id)| Some((id, row.as_ref()?)))
-    }
-
-    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut Sample> {
-        self.rows.get_mut(usize::try_from(request).ok()?)?.as_mut()
-    }
-
-    pub(crate) fn get(&self, request: RequestId) -> Option<&Sample> {
-        self.rows.get(usize::try_from(request).ok()?)?.as_ref()
-    }
-
-    fn remove(&mut self, request: RequestId) -> Option<Sample> {
-        let index = usize::try_from(request).ok()?;
-        let sample = self.rows.get_mut(index)?.take()?;
-        self.free.push(index);
-        Some(sample)
-    }
-
-    fn drain(&mut self) -> impl Iterator<Item = Sample> {
-        self.free.clear();
-        std::mem::take(&mut self.rows).into_iter().flatten()
     }
 }

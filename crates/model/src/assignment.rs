@@ -13,12 +13,13 @@ use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::tally::{ConnectionTally, Counts, RequestTimes, Tally};
 use crate::units::NANOS_PER_MS;
+use crate::version::version_of;
 use crate::workload::Workload;
 
 pub use crate::target::{Target, Trust};
 
 /// The version of the client protocol; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 7;
+pub const ASSIGNMENT_VERSION: u32 = 8;
 
 /// The input of a client process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,25 @@ pub struct Assignment {
     /// How requests, connections and rows are handled; what is left out has its default.
     #[serde(default, skip_serializing_if = "Options::is_default")]
     pub options: Options,
+}
+
+impl Assignment {
+    /// Reads what a client gets on standard input.
+    ///
+    /// # Errors
+    /// It is not JSON, or has another version or another form.
+    pub fn from_json(json: &str) -> Result<Assignment, String> {
+        let fault =
+            |error: serde_json::Error| format!("the assignment is not valid JSON for this version: {error}");
+        let version = version_of(json.as_bytes()).map_err(fault)?;
+        if version != ASSIGNMENT_VERSION {
+            return Err(format!(
+                "the assignment has version {version}; this client supports {ASSIGNMENT_VERSION}; use the h123 that \
+                 wrote it"
+            ));
+        }
+        serde_json::from_str(json).map_err(fault)
+    }
 }
 
 /// A node's monotonic clock and the reading at which the run began.

@@ -20,10 +20,14 @@ pub struct Claim {
 pub enum ClaimTest {
     /// The requests of all runs may be pooled.
     Pooled,
-    /// Of all levels of its factor, this one is the best by each of these statistics of the study's metric.
+    /// Of several levels of its factor, this one is the best by each of these statistics of the study's
+    /// metric.
     Best {
         /// The one that was chosen.
         level: Level,
+        /// The others; all levels of the factor if there are none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        among: Vec<Level>,
         /// The statistics that it was chosen by.
         by: Vec<Statistic>,
     },
@@ -41,7 +45,7 @@ pub enum ClaimTest {
     },
     /// Every network of the study delays, limits or loses packets.
     Impaired,
-    /// A statistic of a metric lies within bounds.
+    /// A statistic of a metric, or its ratio to that of another level, lies within bounds.
     Value {
         /// The metric.
         metric: String,
@@ -49,6 +53,9 @@ pub enum ClaimTest {
         statistic: Statistic,
         /// The cells that it is about: those that have all these levels.
         levels: Vec<Level>,
+        /// The level whose value divides theirs, with otherwise equal levels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        against: Option<Level>,
         /// At least this.
         least: Option<Bound>,
         /// At most this.

@@ -4,6 +4,7 @@
 //! 8216). All readers of manifests produce these types, and everything that plays or serves media uses them.
 
 mod hds;
+mod lengths;
 mod modelled;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use crate::number::float;
 use crate::units::{counted, format_bytes, format_ns, format_rate};
 
 pub use hds::HdsModel;
+pub use lengths::MediaLengths;
 pub use modelled::{MediaModel, RepresentationModel, SceneModel, TrackModel, segment_bytes};
 
 /// Media under the name by which a study refers to it.
@@ -49,6 +51,28 @@ pub enum MediaSource {
     Modelled(MediaModel),
     /// Files that exist, which servers serve as they are.
     Folder(MediaFolder),
+    /// A live stream that ffmpeg feeds to the server, which cuts its segments.
+    Feed(MediaFeed),
+}
+
+/// Media that ffmpeg sends to the server over RTMP, in real time and again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaFeed {
+    /// What is sent.
+    pub folder: MediaFolder,
+    /// How long a segment is at least, in nanoseconds; it ends before the next key frame.
+    pub segment_ns: u64,
+}
+
+impl MediaFeed {
+    /// A playlist has this many segments before a player begins: players begin at most three segments before
+    /// its end (RFC 8216, section 6.3.3).
+    pub const LEAST_SEGMENTS: u16 = 3;
+
+    /// How long the server needs for these segments, in nanoseconds.
+    pub fn first_segments_ns(&self) -> u64 {
+        self.segment_ns.saturating_mul(MediaFeed::LEAST_SEGMENTS.into())
+    }
 }
 
 /// The files of media, below `/media/NAME/`.
@@ -102,8 +126,21 @@ pub struct Representation {
     /// What a decoder needs before the first segment; `None` if each segment is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Segment>,
+    /// What it needs instead before later segments, ascending: those of later periods, or after a changed
+    /// `EXT-X-MAP`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later_initializations: Vec<LaterInitialization>,
     /// The segments, as many as the track has durations.
     pub segments: Vec<Segment>,
+}
+
+/// What a decoder needs from a segment of a representation on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaterInitialization {
+    /// The first segment that needs it, counted from 0; not 0.
+    pub first_segment: usize,
+    /// The resource.
+    pub resource: Segment,
 }
 
 /// One segment, as it is requested.
@@ -156,11 +193,25 @@ impl Media {
         Media { name: name.to_owned(), presentation, source, titles: 0, live_window_ns: None }
     }
 
+    /// The media of a folder as a live stream that is fed to the server, with segments of at least
+    /// `segment_ns` that stay available for `window_ns`. Other media stay as they are.
+    #[must_use]
+    pub fn fed(self, segment_ns: u64, window_ns: u64) -> Media {
+        match self.source {
+            MediaSource::Folder(folder) => Media {
+                source: MediaSource::Feed(MediaFeed { folder, segment_ns }),
+                live_window_ns: Some(window_ns),
+                ..self
+            },
+            source => Media { source, ..self },
+        }
+    }
+
     /// How its fragments are numbered for HDS, if they are.
     pub fn hds(&self) -> Option<&HdsModel> {
         match &self.source {
             MediaSource::Modelled(model) => model.hds.as_ref(),
-            MediaSource::Folder(_) => None,
+            MediaSource::Folder(_) | MediaSource::Feed(_) => None,
         }
     }
 
@@ -200,7 +251,22 @@ impl Media {
         path.strip_prefix("/media/")?.split_once('/').map(|(name, _)| name)
     }
 
-    /// The paths of its manifests: DASH, HLS, and an HLS playlist for each representation.
+    /// The feed of a live stream, if ffmpeg sends it.
+    pub const fn feed(&self) -> Option<&MediaFeed> {
+        match &self.source {
+            MediaSource::Feed(feed) => Some(feed),
+            MediaSource::Modelled(_) | MediaSource::Folder(_) => None,
+        }
+    }
+
+    /// The lengths of the whole resources that servers have of it by their paths, in bytes. The segments of a
+    /// feed are known only while it runs.
+    pub fn files(&self) -> BTreeMap<&str, u64> {
+        if self.feed().is_some() { BTreeMap::new() } else { self.presentation.files() }
+    }
+
+    /// The paths of its manifests: DASH, HLS, and an HLS playlist for each representation; of a feed the
+    /// playlist that the server writes.
     pub fn manifests(&self) -> Vec<String> {
         match &self.source {
             MediaSource::Modelled(_) => {
@@ -224,20 +290,21 @@ impl Media {
                 };
                 of.files.keys().filter(is_manifest).cloned().collect()
             }
+            MediaSource::Feed(_) => vec![format!("{}index.m3u8", self.folder())],
         }
     }
 
     /// What it is, in one line.
     pub fn describe(&self) -> String {
+        let live = self
+            .live_window_ns
+            .map_or(String::new(), |ns| format!("; live with a window of {}", format_ns(ns)));
         match &self.source {
             MediaSource::Modelled(model) => {
                 let titles = match self.titles {
                     0 => String::new(),
                     titles => format!("; a library of {}", counted(titles.into(), "title")),
                 };
-                let live = self
-                    .live_window_ns
-                    .map_or(String::new(), |ns| format!("; live with a window of {}", format_ns(ns)));
                 format!("modelled: {}{titles}{live}", model.describe())
             }
             MediaSource::Folder(of) => {
@@ -250,6 +317,13 @@ impl Media {
                     counted(of.files.len() as u64, "file"),
                     format_bytes(float(bytes)),
                     tracks.collect::<Vec<_>>().join(", ")
+                )
+            }
+            MediaSource::Feed(feed) => {
+                let MediaFolder { folder, manifest, .. } = &feed.folder;
+                let segment = format_ns(feed.segment_ns);
+                format!(
+                    "{folder}/{manifest}, sent over RTMP in real time; segments of at least {segment}{live}"
                 )
             }
         }
@@ -276,6 +350,25 @@ impl Track {
     }
 }
 
+impl Representation {
+    /// What a decoder needs, ascending by the first segment that needs it, counted from 0.
+    pub fn initializations(&self) -> impl Iterator<Item = (usize, &Segment)> {
+        let later = self.later_initializations.iter().map(|later| (later.first_segment, &later.resource));
+        self.initialization.iter().map(|first| (0, first)).chain(later)
+    }
+
+    /// All that is requested of it: initializations, then segments.
+    pub fn resources(&self) -> impl Iterator<Item = &Segment> {
+        self.initializations().map(|(_, resource)| resource).chain(&self.segments)
+    }
+
+    /// The same, to change it.
+    pub fn resources_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        let later = self.later_initializations.iter_mut().map(|later| &mut later.resource);
+        self.initialization.iter_mut().chain(later).chain(&mut self.segments)
+    }
+}
+
 impl Presentation {
     /// How long it plays, in nanoseconds: as long as its longest track.
     pub fn duration_ns(&self) -> u64 {
@@ -285,7 +378,7 @@ impl Presentation {
     /// Every segment, initialization segments included.
     pub fn segments(&self) -> impl Iterator<Item = &Segment> {
         let representations = self.tracks.iter().flat_map(|track| &track.representations);
-        representations.flat_map(|of| of.initialization.iter().chain(&of.segments))
+        representations.flat_map(Representation::resources)
     }
 
     /// The lengths of its whole resources by their paths, in bytes.

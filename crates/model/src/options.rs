@@ -21,6 +21,9 @@ pub struct Options {
     pub connections: ConnectionOptions,
     /// What the protocols do beyond the pins.
     pub protocols: ProtocolOptions,
+    /// What only browsers do.
+    #[serde(skip_serializing_if = "BrowserOptions::is_default")]
+    pub browser: BrowserOptions,
     /// Stop when more than this many of a million requests have failed, after [`LEAST_ENDED`] have ended.
     pub stop_at_failed_ppm: Option<u32>,
     /// The most requests with rows; further ones are summed up. All, if `None`.
@@ -74,12 +77,40 @@ impl Order {
 }
 
 named! { "a visit";
-    /// Whether a client has been at the server before.
+    /// Whether a client has been at the server before. The visit before is not measured.
+    #[derive(Default)]
     pub enum Visit {
         /// It has no sessions.
+        #[default]
         First = "first",
-        /// It resumes the TLS sessions of a first visit, which is not measured.
+        /// It resumes the TLS sessions of a first visit; its cache is empty.
         Repeat = "repeat",
+        /// It resumes the TLS sessions of a first visit and still has its cache; browsers alone.
+        Cached = "cached",
+        /// The first visit was over HTTP/2, and this one follows the Alt-Svc of its responses (RFC 7838) to
+        /// HTTP/3; its cache is empty. Browsers alone.
+        Upgrade = "upgrade",
+    }
+}
+
+impl Visit {
+    /// Whether it is the first.
+    pub fn is_first(&self) -> bool {
+        *self == Visit::First
+    }
+
+    /// Whether clients other than browsers make it.
+    pub fn is_for_every_client(self) -> bool {
+        matches!(self, Visit::First | Visit::Repeat)
+    }
+
+    const fn describe(self) -> Option<&'static str> {
+        Some(match self {
+            Visit::First => return None,
+            Visit::Repeat => "repeat visit with an empty cache",
+            Visit::Cached => "repeat visit with the cache of the first",
+            Visit::Upgrade => "repeat visit with an empty cache, after a first one over HTTP/2",
+        })
     }
 }
 
@@ -145,6 +176,28 @@ impl From<Body> for Vec<u8> {
     }
 }
 
+/// What only browsers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BrowserOptions {
+    /// How many times slower the page's process computes; 1 is the machine's own speed.
+    pub cpu_slowdown: u32,
+    /// Pictures of the page are taken whenever it changes during the load.
+    pub filmstrip: bool,
+}
+
+impl BrowserOptions {
+    fn is_default(&self) -> bool {
+        *self == BrowserOptions::default()
+    }
+}
+
+impl Default for BrowserOptions {
+    fn default() -> Self {
+        BrowserOptions { cpu_slowdown: 1, filmstrip: false }
+    }
+}
+
 /// How connections are opened and used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -152,10 +205,10 @@ pub struct ConnectionOptions {
     /// The server's name is looked up before the first connection is opened; it must resolve to the target's
     /// address.
     pub dns_lookup: bool,
-    /// Each client first makes a visit that is not measured, and keeps the TLS sessions of it
-    /// ([`crate::Workload::first_visit`]).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub first_visit: bool,
+    /// Before other visits than the first, each client makes one that is not measured, and keeps the TLS
+    /// sessions of it ([`crate::Workload::first_visit`]).
+    #[serde(skip_serializing_if = "Visit::is_first")]
+    pub visit: Visit,
     /// A connection is closed after this many requests.
     pub requests_each: Option<u64>,
     /// A connection that is not ready after this time has failed.
@@ -239,7 +292,10 @@ impl Options {
             (count(|path| path.range.is_some()), count(|path| !path.fields.is_empty()));
         let expected = count(|path| !path.expects.is_unknown());
         let parts = [
-            connections.first_visit.then(|| "repeat visit with an empty cache".to_owned()),
+            connections.visit.describe().map(str::to_owned),
+            (self.browser.cpu_slowdown > 1)
+                .then(|| format!("CPU {} times slower", self.browser.cpu_slowdown)),
+            self.browser.filmstrip.then(|| "with a filmstrip".to_owned()),
             requests.random_order.then(|| "random order".to_owned()),
             requests.random_parts.then(|| "random parts of paths".to_owned()),
             (own > 0).then(|| format!("method or body of {}", counted(own, "path"))),

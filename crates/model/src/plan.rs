@@ -41,7 +41,7 @@ pub use group::{ClientGroup, GroupEnd};
 pub use remote::{MOST_RATE, MOST_REQUESTS, OutsideRequests, Remote, RemoteTrust};
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 9;
+pub const PLAN_VERSION: u32 = 10;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -380,10 +380,13 @@ impl Plan {
         self.cells.iter().map(|cell| cell.group.node.as_str()).collect()
     }
 
-    /// The prediction of a run's duration, with the rest of servers outside after it.
+    /// The prediction of a run's duration, with the first segments of feeds before it and the rest of servers
+    /// outside after it.
     pub fn expected_run_ns(&self, first: u32) -> u64 {
         let longest_ns = self.cells_of_run(first).iter().map(|cell| cell.expected_run_ns).max().unwrap_or(0);
-        longest_ns.max(self.rest_ns(first))
+        let feeds = self.media.iter().filter_map(Media::feed);
+        let listed_ns = feeds.map(|feed| feed.first_segments_ns()).max().unwrap_or(0);
+        longest_ns.saturating_add(listed_ns).max(self.rest_ns(first))
     }
 
     /// The longest time that a group of a run may take.

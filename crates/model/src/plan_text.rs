@@ -52,7 +52,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
         entry(out, "warm", &format!("a separate client uses the server before every run: {warm}"))?;
     }
     if let Some(state) = plan.page_cache {
-        entry(out, "page cache", state.describe())?;
+        entry(out, "files", state.describe())?;
     }
     if let Some(rtt_ns) = plan.dns_rtt_ns {
         let rtt = format_ns(rtt_ns);

@@ -1,7 +1,11 @@
 //! A presentation as an adaptive player plays it over HTTP: its media, the player's buffers, the rule that
 //! chooses, and the rows that playing it leaves behind.
 
+mod browser;
+
 use serde::{Deserialize, Serialize};
+
+pub use browser::{BrowserPlay, PlayerLibrary};
 
 use crate::media::{ByteRange, Presentation, Representation, Segment, Track, TrackKind};
 use crate::named;
@@ -32,6 +36,9 @@ pub struct Player {
     /// Whether and how requests carry what the player knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmcd: Option<Cmcd>,
+    /// How a browser plays it; `None` if none can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<BrowserPlay>,
 }
 
 /// A jump of the playback. The buffers are dropped.
@@ -54,6 +61,9 @@ pub struct LivePlay {
     pub catch_up: bool,
     /// How long it is watched, from the first request.
     pub duration_ns: u64,
+    /// After this many requests, it gives up; `None` without a limit. Manifests and segments count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_requests: Option<u64>,
 }
 
 named! { "a way to send CMCD keys";
@@ -168,6 +178,7 @@ pub fn constant_rate_video(ladder_bits_per_s: &[u64], segment_ns: u64, segments:
             name: rate(*bits_per_s),
             bits_per_s: *bits_per_s,
             initialization: None,
+            later_initializations: Vec::new(),
             segments: vec![segment; segments as usize],
         }
     };
@@ -195,19 +206,22 @@ impl Player {
         self.presentation.tracks.iter().map(|track| track.durations_ns.len() as u64).sum()
     }
 
-    /// Whether a representation needs a request before its first segment.
+    /// Whether a representation needs more requests than those for its segments.
     pub fn has_initializations(&self) -> bool {
         let mut representations = self.presentation.tracks.iter().flat_map(|track| &track.representations);
-        representations.any(|one| one.initialization.is_some())
+        representations.any(|one| one.initializations().next().is_some())
     }
 
     /// The most requests of a client that never fails: each segment once, again after each seek backward, and
-    /// the initialization segments.
-    pub fn most_requests(&self) -> u64 {
-        let initializations = self.presentation.tracks.iter().flat_map(|track| &track.representations);
-        let initializations = initializations.filter(|one| one.initialization.is_some()).count() as u64;
+    /// the initialization segments. Those of a live stream have its limit, or none.
+    pub fn most_requests(&self) -> Option<u64> {
+        if let Some(live) = &self.live {
+            return live.most_requests;
+        }
+        let representations = self.presentation.tracks.iter().flat_map(|track| &track.representations);
+        let initializations = representations.flat_map(Representation::initializations).count() as u64;
         let visits = 1 + self.seeks.iter().filter(|seek| seek.to_ns <= seek.at_ns).count() as u64;
-        self.segments().saturating_mul(visits).saturating_add(initializations)
+        Some(self.segments().saturating_mul(visits).saturating_add(initializations))
     }
 
     /// Requests that it makes at once, at most: one for each track, and one for a live stream's manifest.
@@ -261,7 +275,7 @@ impl Player {
             bytes: None,
         });
         let representations = self.presentation.tracks.iter().flat_map(|track| &track.representations);
-        let segments = representations.flat_map(|one| one.initialization.iter().chain(&one.segments));
+        let segments = representations.flat_map(Representation::resources);
         let mut known = std::collections::HashSet::new();
         let all = manifest.into_iter().chain(segments.map(MediaResource::of));
         all.filter(|resource| known.insert((resource.path.clone(), resource.range))).collect()
@@ -339,6 +353,10 @@ pub struct PlayerEvent {
     pub track_buffered_ns: Option<u64>,
     /// How far playback is behind the live edge; `None` for media on demand.
     pub latency_ns: Option<u64>,
+    /// Pictures that were due until then; `None` for players that decode nothing.
+    pub frames: Option<u64>,
+    /// Those of them that were not shown, because they were late.
+    pub dropped_frames: Option<u64>,
     /// Why the player gave up, if it did.
     pub fault: Option<PlayerFault>,
 }
@@ -347,10 +365,12 @@ named! { "an event of a player";
     /// What happened to a player.
     #[derive(Default)]
     pub enum PlayerEventKind {
+        /// A browser's player was given the manifest. Other players begin with a request.
+        Opened = "opened",
         /// It wanted a segment.
         #[default]
         Requested = "requested",
-        /// A segment was there, whole.
+        /// A segment was there, whole; in a browser, also taken into the buffer.
         Arrived = "arrived",
         /// Playback began, or went on after a stall or a seek.
         Playing = "playing",
@@ -386,6 +406,10 @@ named! { "a reason to give up";
         NeverPlayed = "never_played",
         /// The newest segment of the manifest is older than before.
         ManifestWentBack = "manifest_went_back",
+        /// It would have sent more requests than it may.
+        TooManyRequests = "too_many_requests",
+        /// The browser cannot decode the media.
+        MediaInvalid = "media_invalid",
     }
 }
 
@@ -404,6 +428,7 @@ mod tests {
             seeks: Vec::new(),
             live: None,
             cmcd: None,
+            browser: None,
         };
         let paths: Vec<String> = player.resources().into_iter().map(|resource| resource.path).collect();
         assert_eq!(paths, ["/bytes/62500", "/bytes/156250", "/bytes/500000"]);
@@ -437,6 +462,7 @@ mod tests {
             seeks: Vec::new(),
             live: None,
             cmcd: None,
+            browser: None,
         };
         let ranges: Vec<Option<ByteRange>> = player.resources().iter().map(|one| one.range).collect();
         assert_eq!(ranges, [0, 100, 200].map(|first| ByteRange::of_length(first, 100)));

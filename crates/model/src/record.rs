@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::monitor::Reading;
 use crate::named;
 use crate::page_cache::CachedContent;
+use crate::page_events::PageEvents;
 use crate::plan::PlannedRun;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
@@ -43,6 +44,9 @@ pub struct RunRecord {
     /// What happened to players, in the order of time of each group; empty where no workload plays anything.
     #[serde(default)]
     pub player: Vec<PlayerEvent>,
+    /// The page loads of browsers.
+    #[serde(default)]
+    pub page_events: Vec<PageEvents>,
     /// What the emulator did; empty where there was none.
     pub links: Vec<LinkReport>,
     /// What the monitor read, in the order of time; empty where it was off.

@@ -313,6 +313,9 @@ pub struct ConnectionRow {
     pub sent_bytes: u64,
     /// Bytes received from the transport.
     pub received_bytes: u64,
+    /// Whether the client, a browser, does not report these bytes; they are 0 then, and null in files.
+    #[serde(default)]
+    pub lacks_bytes: bool,
     /// How it ended; `Ok` where it was closed in good order.
     pub outcome: Outcome,
 }

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::loops::LoopLoad;
 use crate::named;
 use crate::number::{float, nearest};
 use crate::schedule::Share;
 use crate::units::{counted, format_ns};
 use crate::variant::Variant;
-use crate::workload::LoopLoad;
 
 /// A script that every client replays once, from its own beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

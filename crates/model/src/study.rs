@@ -20,6 +20,7 @@ use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
 
 mod arms;
+mod browser;
 mod claims;
 mod classes;
 mod clients;
@@ -33,6 +34,7 @@ mod full;
 mod groups;
 mod hold;
 mod join;
+mod ladder;
 mod links;
 mod loops;
 mod media;
@@ -53,10 +55,12 @@ mod sweeps;
 #[cfg(test)]
 pub(crate) mod tests;
 mod topology;
+mod workloads;
 mod written;
 
 use factors::DeclaredFactor;
-use written::{Baseline, NamedEntry};
+use workloads::NamedEntry;
+use written::Baseline;
 
 pub use factors::FactorKind;
 pub use metric::{MetricFacts, Requirement, ValuesPerRun};

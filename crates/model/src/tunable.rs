@@ -95,6 +95,8 @@ pub struct ServerFacts {
     pub needs_back: bool,
     /// What it has to serve.
     pub contents: Contents,
+    /// Whether it takes live streams over RTMP.
+    pub takes_feeds: bool,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
 }

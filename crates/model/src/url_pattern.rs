@@ -101,9 +101,41 @@ impl Pattern {
     }
 }
 
+/// Every path that a list of paths and patterns stands for. A path drawn from it has the same distribution as
+/// one of a pattern drawn from `paths`.
+///
+/// `None` if they are more than `most`, if a pattern is invalid, or if patterns stand for different numbers
+/// of paths.
+pub fn every_path(paths: &[String], most: u64) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    let mut each = None;
+    for path in paths {
+        let own = match Pattern::parse(path).ok()? {
+            Some(pattern) => pattern.paths(most.checked_sub(all.len() as u64)?)?,
+            None => vec![path.clone()],
+        };
+        let is_alike = *each.get_or_insert(own.len()) == own.len();
+        all.extend(is_alike.then_some(own)?);
+    }
+    (all.len() as u64 <= most).then_some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_patterns_is_every_path_if_all_are_alike() {
+        let of = |paths: &[&str], most| {
+            every_path(&paths.iter().map(ToString::to_string).collect::<Vec<_>>(), most)
+        };
+        let all = ["/1/a", "/2/a", "/1/b", "/2/b"].map(str::to_owned).to_vec();
+        assert_eq!(of(&["/{random:1-2}/a", "/{random:1-2}/b"], 4), Some(all));
+        assert_eq!(of(&["/a", "/b"], 2), Some(vec!["/a".to_owned(), "/b".to_owned()]));
+        assert_eq!(of(&["/{random:1-2}/a", "/{random:1-2}/b"], 3), None, "too many");
+        assert_eq!(of(&["/{random:1-2}/a", "/b"], 9), None, "`/b` would be as likely as `/1/a`");
+        assert_eq!(of(&["/{random:1-}"], 9), None);
+    }
 
     #[test]
     fn patterns_are_filled_from_seed_and_number() {

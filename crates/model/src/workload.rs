@@ -1,17 +1,20 @@
 //! What a client does: load a page, keep a closed or an open loop going, play a video, or replay a script.
 
-use std::str::FromStr;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::media::MediaLengths;
 use crate::named;
 use crate::origin_path::OriginPath;
 use crate::page::{self, Page};
 use crate::player::Player;
 use crate::schedule::Schedule;
 use crate::script::{ANY_STREAMS, Replay, Script};
-use crate::units::{format_ns, parse_duration_ns};
+use crate::units::{counted, format_ns};
 use crate::url_pattern::Pattern;
+
+pub use crate::loops::{ClosedLoop, LoopLoad, OpenLoop, ThinkTime};
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,116 +45,6 @@ named! { "a kind of workload";
         Player = "player",
         /// Timing scripts that are replayed.
         Script = "script",
-    }
-}
-
-/// What closed and open loops and scripts have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoopLoad {
-    /// Paths to request, in turn.
-    pub paths: Vec<String>,
-    /// Connections held open to each host. Where each connection serves one request, the most that are open.
-    pub connections: u32,
-    /// Requests in flight on each connection; HTTP/1.1 has one.
-    pub streams: u32,
-    /// Stop after this many requests, excluding the warm-up. Open loops count those of the whole schedule,
-    /// also where clients share it.
-    pub requests: Option<u64>,
-    /// Requests intended before this time belong to the warm-up.
-    pub warmup_ns: u64,
-}
-
-/// A closed loop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClosedLoop {
-    /// What it shares with open loops.
-    #[serde(flatten)]
-    pub load: LoopLoad,
-    /// Stop after this long, excluding the warm-up.
-    pub duration_ns: Option<u64>,
-    /// How long a stream waits between an answer and its next request.
-    #[serde(default)]
-    pub think: ThinkTime,
-}
-
-/// A time between `least_ns` and `most_ns`, uniformly distributed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThinkTime {
-    /// The shortest.
-    pub least_ns: u64,
-    /// The longest.
-    pub most_ns: u64,
-}
-
-impl FromStr for ThinkTime {
-    type Err = String;
-
-    /// Reads `1s`, or a range such as `0s-2s`.
-    fn from_str(text: &str) -> Result<ThinkTime, String> {
-        let (least, most) = text.split_once('-').unwrap_or((text, text));
-        let (least_ns, most_ns) = (parse_duration_ns(least)?, parse_duration_ns(most)?);
-        if least_ns > most_ns {
-            return Err(format!("write the shorter time of `{text}` first"));
-        }
-        Ok(ThinkTime { least_ns, most_ns })
-    }
-}
-
-impl ThinkTime {
-    fn describe(self) -> String {
-        match (self.least_ns, self.most_ns) {
-            (_, 0) => String::new(),
-            (least, most) if least == most => format!(", think time {}", format_ns(most)),
-            (least, most) => format!(", think time {} to {}", format_ns(least), format_ns(most)),
-        }
-    }
-}
-
-impl ClosedLoop {
-    /// A loop without think time.
-    pub fn new(load: LoopLoad, duration_ns: Option<u64>) -> Self {
-        ClosedLoop { load, duration_ns, think: ThinkTime::default() }
-    }
-}
-
-/// An open loop. Its warm-up runs at the schedule's first rate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenLoop {
-    /// What it shares with closed loops.
-    #[serde(flatten)]
-    pub load: LoopLoad,
-    /// When requests are due.
-    pub schedule: Schedule,
-    /// The most due requests that wait for a connection; further ones are counted as never sent.
-    pub queue_limit: u32,
-}
-
-impl LoopLoad {
-    /// A loop over one path, without an end: one connection with one request in flight, and no warm-up.
-    pub fn new(path: impl Into<String>) -> Self {
-        LoopLoad { paths: vec![path.into()], connections: 1, streams: 1, requests: None, warmup_ns: 0 }
-    }
-
-    fn describe_paths(&self) -> String {
-        count(self.paths.len() as u64, "path")
-    }
-
-    fn describe_connections(&self) -> String {
-        let streams = count(self.streams.into(), "stream");
-        format!("{} × {streams}", count(self.connections.into(), "connection"))
-    }
-
-    fn describe_end(&self, lasts_ns: Option<u64>) -> String {
-        let end = match (self.requests, lasts_ns) {
-            (Some(requests), None) => count(requests, "request"),
-            (Some(requests), Some(ns)) => format!("{} or {}", count(requests, "request"), format_ns(ns)),
-            (None, Some(ns)) => format!("for {}", format_ns(ns)),
-            (None, None) => "without end".to_owned(),
-        };
-        match self.warmup_ns {
-            0 => end,
-            ns => format!("{end} after {} of warm-up", format_ns(ns)),
-        }
     }
 }
 
@@ -277,20 +170,24 @@ impl Workload {
     }
 
     /// Bytes of response bodies that one client receives at least; 0 where the workload does not say. Of
-    /// paths, only those like `/bytes/1000` have a known length. A player that may choose is taken to choose
-    /// the lowest representation.
-    pub fn least_body_bytes(&self) -> u64 {
-        let of_path = |path: &String| least_bytes_of_path(path);
-        let each = |load: &LoopLoad| {
+    /// paths, only those like `/bytes/1000` and those of media have a known length. A player that may choose
+    /// is taken to choose the lowest representation.
+    pub fn least_body_bytes(&self, media: &MediaLengths<'_>) -> u64 {
+        let of_path = |path: &String| {
+            let pattern = Pattern::parse(path).ok().flatten();
+            let path = pattern.map_or(Cow::Borrowed(path.as_str()), |pattern| Cow::Owned(pattern.least()));
+            bytes_of_path(&path).or_else(|| media.bytes_of(&path))
+        };
+        let of_loop = |load: &LoopLoad| {
             let sum: u64 = load.paths.iter().filter_map(of_path).sum();
-            sum / load.paths.len().max(1) as u64
+            load.requests.unwrap_or(0).saturating_mul(sum) / load.paths.len().max(1) as u64
         };
         match self {
             Workload::Page(page) => page.resources.iter().map(|resource| resource.bytes).sum(),
             Workload::Player(player) => player.least_bytes(),
             Workload::Script(script) => script.body_bytes,
             Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
-                load.requests.unwrap_or(0).saturating_mul(each(load))
+                of_loop(load)
             }
         }
     }
@@ -358,7 +255,7 @@ impl Workload {
     pub fn describe_end(&self) -> String {
         match self {
             Workload::Page(page) => {
-                format!("ends with the last of {}", count(page.resources.len() as u64, "resource"))
+                format!("ends with the last of {}", counted(page.resources.len() as u64, "resource"))
             }
             Workload::Closed(ClosedLoop {
                 load: LoopLoad { requests: Some(_), .. },
@@ -375,23 +272,10 @@ impl Workload {
     }
 }
 
-/// The length of the body of a path such as `/bytes/1000`, the least of `/bytes/{random:1000-2000}`; `None`
-/// of any other.
-fn least_bytes_of_path(path: &str) -> Option<u64> {
-    match Pattern::parse(path) {
-        Ok(Some(pattern)) => bytes_of_path(&pattern.least()),
-        _ => bytes_of_path(path),
-    }
-}
-
 /// The length of the body of a path such as `/bytes/1000`; `None` of any other.
 pub(crate) fn bytes_of_path(path: &str) -> Option<u64> {
     match OriginPath::parse(path) {
         Ok(Some(OriginPath::Bytes(bytes))) => Some(bytes),
         _ => None,
     }
-}
-
-fn count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -4,13 +4,14 @@
 
 use std::path::PathBuf;
 
+use model::class::split_metric;
 use model::error::{DataFile, Source};
 use model::keys;
 use model::media::Media;
 use model::plan::NamedWorkload;
 use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Override, OverrideValue, Study};
-use model::{Network, Page, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
+use model::{Network, Page, Plan, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
 
 const TUNABLES: &[Key] = keys! { "tunable", "tables `[[tunable]]`", "none", "", "The tunables."; };
 
@@ -33,9 +34,24 @@ impl Folders {
             let rest = text.split_once(" of ").map_or(text.as_str(), |(_, rest)| rest);
             rest.split(" in ").next().unwrap().to_owned()
         };
-        let metrics = std::iter::once(text(&study["metric"])).chain(columns.map(metric));
+        let metrics = metrics_in(study).into_iter().chain(columns.map(metric));
+        // A class is the study's, and the metric that it divides is the analysis's.
+        let metrics = metrics.map(|name| split_metric(&name).0.to_owned());
         Folders { metrics: metrics.collect(), figures: figures.map(text).collect() }
     }
+}
+
+/// What keys `metric` name, of the study and of its tables.
+fn metrics_in(table: &toml::Table) -> Vec<String> {
+    let of = |(key, value): (&String, &toml::Value)| match value {
+        toml::Value::String(name) if key == "metric" => vec![name.clone()],
+        toml::Value::Table(table) => metrics_in(table),
+        toml::Value::Array(items) => {
+            items.iter().filter_map(toml::Value::as_table).flat_map(metrics_in).collect()
+        }
+        _ => Vec::new(),
+    };
+    table.iter().flat_map(of).collect()
 }
 
 impl Library for Folders {
@@ -84,12 +100,13 @@ impl Library for Folders {
             back_variants: Variant::ALL.to_vec(),
             needs_back: false,
             contents: model::tunable::Contents::Unknown,
+            takes_feeds: false,
             tunables: tunables.map_err(|error| error.to_string())?,
         })
     }
 
     fn clients(&self) -> Vec<String> {
-        names("clients")
+        [names("clients"), names("browsers")].concat()
     }
 
     fn check_client(&self, _: &str, _: Variant, _: &NamedWorkload) -> Result<Option<String>, String> {
@@ -112,7 +129,10 @@ impl Library for Folders {
             is_comparable: true,
             requires: None,
             counts_first_visits: false,
-            values: model::study::ValuesPerRun::One,
+            values: match name.as_str() {
+                "request_time" | "server_time" => model::study::ValuesPerRun::Requests,
+                _ => model::study::ValuesPerRun::One,
+            },
         };
         self.metrics.iter().map(facts).collect()
     }
@@ -129,8 +149,11 @@ impl Library for Folders {
         Err(format!("there is no file {file}"))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "only this test reads files, the crate does not")]
     fn replay(&self, name: &str) -> Result<DataFile, String> {
-        Err(format!("there is no script {name}"))
+        let file = format!("replays/{name}.jsonl");
+        let text = std::fs::read_to_string(folder("replays").join(format!("{name}.jsonl")));
+        text.map(|text| DataFile { file, text }).map_err(|error| format!("{name}: {error}"))
     }
 
     fn page(&self, name: &str) -> Result<DataFile, String> {
@@ -195,13 +218,14 @@ fn every_topology_can_be_read_and_all_its_nodes_are_there() {
         ("shared", "client cross-client near far server cross-server"),
         ("outside", "client gateway"),
         ("sites", "tokyo north-carolina frankfurt amsterdam exchange server"),
+        ("wire", "client server"),
     ] {
         assert!(topologies.iter().any(|known| known == name), "{name}");
         let found = topology(&format!("topologies/{name}.toml"), &text("topologies", name));
         let nodes: Vec<&str> = found.nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(nodes.join(" "), expected, "{name}");
     }
-    assert_eq!(topologies.len(), 6);
+    assert_eq!(topologies.len(), 7);
 }
 
 #[test]
@@ -255,7 +279,12 @@ fn every_study_becomes_a_plan() {
                 .unwrap_or_else(|error| panic!("{error}"))
         });
         assert!(plans.iter().all(|plan| !plan.runs.is_empty()), "{file}");
-        assert_eq!(plans[1].runs.len() > plans[0].runs.len(), table.contains_key("full"), "{file}");
+        // The full size has more runs, or longer ones.
+        let size = |plan: &Plan| {
+            let all_ns: u128 = plan.cells.iter().map(|cell| u128::from(cell.expected_run_ns)).sum();
+            all_ns * plan.runs.len() as u128
+        };
+        assert_eq!(size(&plans[1]) > size(&plans[0]), table.contains_key("full"), "{file}");
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE,
-    LOCATION, SERVER,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    DATE, LOCATION, SERVER,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -17,6 +17,12 @@ use crate::body::Content;
 pub(crate) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NAME: HeaderValue = HeaderValue::from_static(concat!("h123-origin/", env!("CARGO_PKG_VERSION")));
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// What caches may keep for a year, and what they must ask for again.
+pub(crate) const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+pub(crate) const ALWAYS_ASK: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// Fetch, section 3.3.
+const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 
 /// A status, fields and a body.
 pub(crate) struct Answer {
@@ -125,6 +131,22 @@ impl Answer {
         self
     }
 
+    /// Adds that HTTP/3 is at this port of the same host (RFC 7838, section 3).
+    pub(crate) fn announce_http3(&mut self, port: u16) {
+        if let Ok(value) = HeaderValue::try_from(format!("h3=\":{port}\"; ma=86400")) {
+            self.fields.insert(ALT_SVC, value);
+        }
+    }
+
+    /// The same answer, which pages of every origin may read if the path is one of media, an error too: a
+    /// player in a page would otherwise not see its status.
+    pub(crate) fn readable_if_media(mut self, path: &str) -> Self {
+        if path.starts_with("/media/") || Caching::of_path(path).is_some() {
+            self.fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
+        }
+        self
+    }
+
     /// The same answer to HEAD.
     pub(crate) fn without_body(mut self) -> Self {
         self.content = Content::EMPTY;
@@ -174,12 +196,12 @@ impl Caching {
     /// Replaces the fields of answers that are not media.
     pub(crate) fn add_to(self, fields: &mut HeaderMap) {
         let caching = match self {
-            Caching::Segment => "public, max-age=31536000, immutable",
-            Caching::Manifest => "public, max-age=60",
-            Caching::LiveManifest => "no-cache",
+            Caching::Segment => FOREVER,
+            Caching::Manifest => HeaderValue::from_static("public, max-age=60"),
+            Caching::LiveManifest => ALWAYS_ASK,
         };
-        fields.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
-        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        fields.insert(CACHE_CONTROL, caching);
+        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
     }
 }
 

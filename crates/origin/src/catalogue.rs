@@ -20,13 +20,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::ensure;
 use bytes::Bytes;
+use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
 use model::media::Media;
 use model::origin_path::OriginPath;
 use model::page::{Resource, ResourceKind};
 
-use crate::answer::{Answer, DateField, PLAIN, Part, fields};
+use crate::answer::{ALWAYS_ASK, Answer, DateField, FOREVER, PLAIN, Part, fields};
 use crate::body::Content;
 use crate::config::Config;
 use crate::faults::Faults;
@@ -96,7 +97,7 @@ impl Catalogue {
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let (mut resources, mut ahead) = (HashMap::new(), HashMap::new());
         for page in &config.pages {
-            prepare(page, &mut resources)?;
+            prepare(page, config.is_cacheable, &mut resources)?;
             ahead.extend(Ahead::of(page)?);
         }
         if config.root.is_none() {
@@ -146,7 +147,7 @@ impl Catalogue {
             Ok(Some(OriginPath::Status(status))) => Plan::Now(of_status(status)),
             Ok(Some(OriginPath::Echo)) => Plan::Now(Answer::not_allowed("POST, PUT")),
             Ok(None) => match self.media.answer(path, fields, &self.pattern, now_unix_ns()) {
-                Some(answer) => Plan::Now(answer),
+                Some(answer) => Plan::Now(answer.readable_if_media(path)),
                 None => self.file(path, fields),
             },
             Err(problem) => Plan::Now(Answer::message(StatusCode::BAD_REQUEST, problem + "\n")),
@@ -167,7 +168,9 @@ impl Catalogue {
         if let Some(prepared) = self.resources.get(&file_path.decoded()) {
             return prepared.plan(fields);
         }
-        let Some(folder) = &self.folder else { return Plan::Now(Answer::status(StatusCode::NOT_FOUND)) };
+        let Some(folder) = &self.folder else {
+            return Plan::Now(Answer::status(StatusCode::NOT_FOUND).readable_if_media(path));
+        };
         Plan::File(FileRequest {
             folder: Arc::clone(folder),
             path: file_path,
@@ -209,11 +212,11 @@ impl Plan {
 impl Folder {
     /// Blocks on disk access.
     fn answer(&self, path: &FilePath, fields: &HeaderMap) -> Answer {
+        let decoded = path.decoded();
         let cut = self.cutter.as_ref().and_then(|cutter| {
-            let decoded = path.decoded();
             cutter.answer(&self.root, decoded.trim_start_matches('/'), fields, &self.faults)
         });
-        cut.unwrap_or_else(|| self.root.answer(path, fields))
+        cut.unwrap_or_else(|| self.root.answer(path, fields)).readable_if_media(&decoded)
     }
 }
 
@@ -302,11 +305,15 @@ fn index(pages: &[Page], media: &[Media]) -> Prepared {
     Prepared { delay, fields: fields(media_type.clone(), body.len() as u64), media_type, body }
 }
 
-fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Result<()> {
+/// The answers of a page. Where it is cacheable, only its document is requested in each visit.
+fn prepare(page: &Page, is_cacheable: bool, resources: &mut HashMap<String, Prepared>) -> anyhow::Result<()> {
     for (index, resource) in page.resources.iter().enumerate() {
         let body = Bytes::from(workload::content::page_body(page, index));
         let media_type = HeaderValue::from_static(resource.kind.media_type());
-        let fields = fields(media_type.clone(), body.len() as u64);
+        let mut fields = fields(media_type.clone(), body.len() as u64);
+        if is_cacheable {
+            fields.insert(CACHE_CONTROL, if index == 0 { ALWAYS_ASK } else { FOREVER });
+        }
         let delay = if index == 0 { page.delivery.document_delay_ns } else { 0 };
         let prepared = Prepared { delay: Duration::from_nanos(delay), media_type, fields, body };
         let known = resources.insert(resource.path.clone(), prepared);

@@ -60,6 +60,10 @@ pub struct Config {
     /// Whether HTTP/3 accepts early data (RFC 9001, section 4.6) and answers it before the handshake is
     /// complete; requires resumption among the pins.
     pub early_data: bool,
+    /// The port at which responses over TLS announce HTTP/3 (Alt-Svc, RFC 7838); none do where `None`.
+    pub alternative_port: Option<u16>,
+    /// Whether caches may keep the resources of pages; never their documents.
+    pub is_cacheable: bool,
     /// Whether TCP listeners use the pinned congestion control instead of the system's.
     pub pin_tcp_congestion_control: bool,
     /// Flow-control window of a stream, in bytes (HTTP/2 and HTTP/3).
@@ -98,6 +102,8 @@ impl Config {
             threads: 1,
             pins: Pins::default(),
             early_data: false,
+            alternative_port: None,
+            is_cacheable: false,
             pin_tcp_congestion_control: false,
             stream_window_bytes: 1 << 20,
             connection_window_bytes: 4 << 20,

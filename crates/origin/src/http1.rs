@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use model::Variant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
@@ -36,7 +37,7 @@ where
         async move {
             let started = activity.begin_request();
             let entry = server.begin_request(peer, &request, started);
-            let response = respond(&server, request, entry).await;
+            let response = respond(&server, peer.variant, request, entry).await;
             activity.end_request();
             Ok::<_, Infallible>(response)
         }
@@ -65,9 +66,14 @@ where
     }
 }
 
-async fn respond(server: &Server, request: Request<Incoming>, entry: Option<Entry>) -> Response<AnswerBody> {
+async fn respond(
+    server: &Server,
+    variant: Variant,
+    request: Request<Incoming>,
+    entry: Option<Entry>,
+) -> Response<AnswerBody> {
     let answer = server.catalogue.plan(&request).answer(drain(request.into_body())).await;
-    let Parts { head, body_bytes, content, entry } = server.split(answer, entry);
+    let Parts { head, body_bytes, content, entry } = server.split(variant, answer, entry);
     head.map(|()| AnswerBody { content, left: body_bytes, entry })
 }
 

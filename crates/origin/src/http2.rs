@@ -12,6 +12,7 @@ use bytes::Bytes;
 use h2::server::{SendPushedResponse, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::{Request, Response};
+use model::Variant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
@@ -68,6 +69,7 @@ where
 /// One request and the handle to answer it.
 struct Exchange<R> {
     server: Arc<Server>,
+    variant: Variant,
     respond: R,
     entry: Option<Entry>,
     activity: Arc<Activity>,
@@ -144,13 +146,14 @@ fn send_ahead<B>(
 
 impl<R: Respond> Exchange<R> {
     fn new<B>(link: &Link, request: &Request<B>, respond: R, activity: &Arc<Activity>) -> Self {
-        let server = Arc::clone(&link.server);
+        let (server, variant) = (Arc::clone(&link.server), link.variant);
         let entry = server.begin_request(link.peer(), request, activity.last_read());
-        Exchange { server, respond, entry, activity: Arc::clone(activity) }
+        Exchange { server, variant, respond, entry, activity: Arc::clone(activity) }
     }
 
     fn answer(mut self, answer: Answer) {
-        let Parts { head, body_bytes, mut content, entry } = self.server.split(answer, self.entry.take());
+        let Parts { head, body_bytes, mut content, entry } =
+            self.server.split(self.variant, answer, self.entry.take());
         let sent = self.respond.send_head(head, body_bytes == 0);
         let (Ok(mut stream), false) = (sent, body_bytes == 0) else {
             if let (Some(entry), true) = (&entry, body_bytes > 0) {

@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail};
 use bytes::Buf;
 use h3::error::StreamError;
 use h3::server::{RequestResolver, RequestStream};
+use model::Variant;
 
 use crate::access_log::Peer;
 use crate::activity::Activity;
@@ -167,7 +168,7 @@ async fn exchange(
     }
     let entry = server.begin_request(peer, &request, started);
     let answer = plan.answer(async { drain(&mut stream).await.ok() }).await;
-    let parts = server.split(answer, entry);
+    let parts = server.split(Variant::H3, answer, entry);
     if send(&server, &mut stream, parts, &activity).await.is_err() {
         stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
     }

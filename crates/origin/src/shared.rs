@@ -127,8 +127,13 @@ impl Server {
         self.log.as_ref().map(|log| Entry::new(log, started, peer, request))
     }
 
-    /// Splits an answer for sending and enters it in the access log.
-    pub(crate) fn split(&self, answer: Answer, entry: Option<Entry>) -> Parts {
+    /// Splits an answer over a variant for sending and enters it in the access log.
+    pub(crate) fn split(&self, variant: Variant, mut answer: Answer, entry: Option<Entry>) -> Parts {
+        // Clients in cleartext cannot follow Alt-Svc, and those of HTTP/3 are there.
+        let announces = variant.is_encrypted() && !variant.is_quic();
+        if let Some(port) = self.config.alternative_port.filter(|_| announces) {
+            answer.announce_http3(port);
+        }
         let (head, body_bytes, content) = answer.into_parts(&self.catalogue.date);
         let entry = entry.map(|mut entry| {
             entry.set_answer(head.status().as_u16(), body_bytes);

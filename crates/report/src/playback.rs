@@ -197,7 +197,7 @@ impl Building {
             }
             PlayerEventKind::Failed | PlayerEventKind::Abandoned => self.span(event, now, 1),
             PlayerEventKind::Seeked => self.is_playing = false,
-            PlayerEventKind::GaveUp => {}
+            PlayerEventKind::Opened | PlayerEventKind::GaveUp => {}
             PlayerEventKind::Playing => {
                 self.playback.startup_ns.get_or_insert(now);
                 self.is_playing = true;

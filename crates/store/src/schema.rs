@@ -1,6 +1,8 @@
 //! The tables of a result. Each column is described once, in [`tables`]: its name, its meaning and its field.
 //! The type of the field gives the column's type; the end of the name gives its unit.
 
+mod column;
+mod conversions;
 mod tables;
 
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use crate::cell::{Cell, Kind, Value};
 pub(crate) use tables::for_each_table;
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses all others.
-pub const SCHEMA_VERSION: u32 = 9;
+pub const SCHEMA_VERSION: u32 = 10;
 
 /// A description of a table, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use model::assignment::{ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
 use model::external::{ExternalReport, FailureCount};
 use model::media::TrackKind;
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
+use model::page_events::PageEvents;
 use model::player::{PlayerEvent, PlayerEventKind, PlayerFault};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
@@ -80,7 +81,7 @@ prop_compose! {
         (early_requests, whole, broken, refused, body_bytes)
             in (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), number()),
         moved in option::of((number(), option::of(number()))),
-        (sent_bytes, received_bytes) in (number(), number()),
+        (sent_bytes, received_bytes, lacks_bytes) in (number(), number(), any::<bool>()),
         outcome in outcome(),
     ) -> ConnectionRow {
         ConnectionRow {
@@ -98,7 +99,30 @@ prop_compose! {
             resent: u32::from(resumed),
             hinted: Hints { used: whole, late: broken, unused: refused },
             migrated: moved.map(|(at_ns, answered_ns)| MigrationTimes { at_ns, answered_ns }),
-            sent_bytes, received_bytes, outcome,
+            // A browser does not report them.
+            sent_bytes: if lacks_bytes { 0 } else { sent_bytes },
+            received_bytes: if lacks_bytes { 0 } else { received_bytes },
+            lacks_bytes, outcome,
+        }
+    }
+}
+
+prop_compose! {
+    fn page_events()(
+        (group, client, began_ns) in (any::<u16>(), any::<u32>(), number()),
+        stamps in prop::collection::vec(option::of(number()), 13),
+        (layout_shift_millionths, console_errors) in (option::of(number()), number()),
+        console in prop::collection::vec(".{0,10}", 0..4),
+        is_sandboxed in any::<bool>(),
+    ) -> PageEvents {
+        PageEvents {
+            group, client, began_ns, layout_shift_millionths, console_errors, console, is_sandboxed,
+            dns_began_ns: stamps[0], dns_ended_ns: stamps[1],
+            connect_began_ns: stamps[2], connect_ended_ns: stamps[3],
+            handshake_began_ns: stamps[4], handshake_ended_ns: stamps[5],
+            sent_ns: stamps[6], first_byte_ns: stamps[7], done_ns: stamps[8],
+            first_contentful_paint_ns: stamps[9], largest_contentful_paint_ns: stamps[10],
+            dom_content_loaded_ns: stamps[11], loaded_ns: stamps[12],
         }
     }
 }
@@ -220,8 +244,9 @@ fn player_event() -> impl Strategy<Value = PlayerEvent> {
     let fault = option::of(prop::sample::select(PlayerFault::ALL.to_vec()));
     let segment = (any::<u32>(), number(), number());
     let buffers = (number(), option::of(number()), option::of(number()));
-    (any::<u16>(), any::<u32>(), number(), what, track, segment, buffers, fault).prop_map(
-        |(group, client, at_ns, what, track, segment, buffers, fault)| {
+    let frames = (option::of(number()), option::of(number()));
+    (any::<u16>(), any::<u32>(), number(), what, track, segment, buffers, (frames, fault)).prop_map(
+        |(group, client, at_ns, what, track, segment, buffers, (frames, fault))| {
             let (segment, segment_ns, bits_per_s) = segment;
             let (buffered_ns, track_buffered_ns, latency_ns) = buffers;
             PlayerEvent {
@@ -236,6 +261,8 @@ fn player_event() -> impl Strategy<Value = PlayerEvent> {
                 buffered_ns,
                 track_buffered_ns,
                 latency_ns,
+                frames: frames.0,
+                dropped_frames: frames.1,
                 fault,
             }
         },
@@ -285,7 +312,10 @@ prop_compose! {
         clients in prop::collection::vec(client(), 0..3),
         servers in prop::collection::vec(server(), 0..2),
         server_requests in prop::collection::vec(server_request(), 0..20),
-        player in prop::collection::vec(player_event(), 0..20),
+        (player, page_events) in (
+            prop::collection::vec(player_event(), 0..20),
+            prop::collection::vec(page_events(), 0..2),
+        ),
         links in prop::collection::vec(link(), 0..2),
         readings in prop::collection::vec(reading(), 0..20),
         round_trips in prop::collection::vec(calibration(), 0..3),
@@ -293,7 +323,7 @@ prop_compose! {
         let content = content.map(|(bytes, cached_bytes)| CachedContent { bytes, cached_bytes });
         RunRecord {
             run: 0, cell, block, began_unix_ns, took_ns, content, outcome, samples, connections, clients, servers,
-            server_requests, player, links, readings, round_trips,
+            server_requests, player, page_events, links, readings, round_trips,
         }
     }
 }
@@ -348,6 +378,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         clients: vec![ClientReport { urls: vec!["/a".into(), "/b".into()], ..ClientReport::default() }],
         servers: Vec::new(),
         server_requests: Vec::new(),
+        page_events: Vec::new(),
         player: Vec::new(),
         readings: Vec::new(),
         links: Vec::new(),

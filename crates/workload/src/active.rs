@@ -9,9 +9,10 @@ use model::player::PlayerEvent;
 use model::sample::{Cause, Phase};
 
 use crate::closed::{ClosedPlan, ClosedSource};
+use crate::cmcd::CmcdKeys;
 use crate::open::{OpenPlan, OpenSource};
 use crate::page::{PageLoader, PageTree};
-use crate::player::{CmcdKeys, Video, VideoPlayer};
+use crate::player::{Video, VideoPlayer};
 use crate::script::{ScriptPlan, ScriptSource};
 use crate::source::{Beginning, Connections, Content, Due, NeverSent, Offer, RequestSource, Seeds};
 use crate::url_table::UrlTable;

@@ -9,7 +9,10 @@ use crate::formats::hds::f4f::{self, ArchiveIndex};
 use crate::formats::isobmff::{FragmentedMp4, scan};
 use crate::formats::line_pattern::LinePattern;
 use crate::formats::manifest::Resolver;
+use crate::formats::page_load::{PageLoad, WantedPage};
+use crate::formats::playback::{PlaybackEnd, PlaybackReader};
 use crate::formats::response::Head;
+use crate::formats::{bidi, devtools};
 use crate::links;
 use crate::page_model::{self, Modelled};
 use crate::recording::{Choice, record_har};
@@ -18,6 +21,7 @@ use model::error::Source;
 use model::formats::timing_script::{NumberedScript, ParsedScript, jsonl};
 use model::formats::url_list;
 use model::page::ResourceKind;
+use model::player::{Player, Rule, constant_rate_video};
 use model::url::Url;
 use model::url_pattern::Pattern;
 
@@ -33,6 +37,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("access_log", access_log),
     ("links", links),
     ("har", har),
+    ("devtools", devtools),
+    ("bidi", bidi),
+    ("playback", playback),
     ("markup", markup),
     ("response", response),
     ("flv", flv),
@@ -41,6 +48,84 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("isobmff", isobmff),
     ("manifest", manifest),
 ];
+
+/// The events of a page load in Chromium, one message a line.
+pub fn devtools(data: &[u8]) {
+    let mut recorder = devtools::Recorder::new(1_000_000_000);
+    for line in data.split(|byte| *byte == b'\n') {
+        let Ok(event) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
+        recorder.handle_event(event["method"].as_str().unwrap_or_default(), &event["params"]);
+    }
+    check_load(&recorder.finish());
+}
+
+/// The events of a page load over WebDriver BiDi, one message a line, and the two reports of the browser.
+pub fn bidi(data: &[u8]) {
+    let clock = bidi::RunClock { run_start_ns: 1_000_000_000, unix_offset_ns: 1_795_563_000_000_000_000 };
+    let mut recorder = bidi::Recorder::new(clock, "tab");
+    for line in data.split(|byte| *byte == b'\n') {
+        let Ok(message) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
+        match &message["method"] {
+            serde_json::Value::String(method) => recorder.handle_event(method, &message["params"]),
+            _ if message.is_array() => recorder.handle_connections(&message),
+            _ => recorder.handle_timeline(&message),
+        }
+    }
+    if let Some((_, reason)) = recorder.failure() {
+        assert_one_line(reason);
+    }
+    check_load(&recorder.finish());
+}
+
+/// What is true of the load of any page.
+fn check_load(load: &PageLoad) {
+    for request in &load.requests {
+        let stamps = [request.sent_ns, request.first_byte_ns, request.done_ns];
+        let known: Vec<u64> = stamps.into_iter().flatten().collect();
+        assert!(known.is_sorted(), "{request:?}");
+    }
+    load.events.console.iter().for_each(|message| assert_one_line(message));
+    let text = "title = 'p'\n[[resource]]\npath = '/'\nkind = 'html'\nsizes = ['1kB']\n";
+    let Ok(page) = Page::parse("p", Source { file: "p", text }) else { return };
+    let Ok(document) = Url::parse("https://a.test/") else { return };
+    let http = model::variant::HttpVersion::Http2;
+    let rows = load.rows(&WantedPage {
+        group: 0,
+        resources: &WantedPage::resources_of(&page),
+        document: &document,
+        http,
+    });
+    assert_eq!(rows.samples.len(), load.requests.len());
+    assert!(rows.samples.iter().all(|sample| (sample.url as usize) < rows.urls.len()));
+    let known = rows.connections.len();
+    assert!(rows.samples.iter().flat_map(|sample| sample.connection).all(|number| (number as usize) < known));
+    assert!(rows.connections.is_sorted_by_key(|row| row.opened_ns));
+}
+
+/// The log of a player's page.
+pub fn playback(data: &[u8]) {
+    let Ok(log) = serde_json::from_slice::<serde_json::Value>(data) else { return };
+    let Ok(document) = Url::parse("https://a.test/") else { return };
+    let player = Player {
+        presentation: constant_rate_video(&[8_000], 1_000_000_000, 3),
+        goal_ns: 1,
+        startup_ns: 1,
+        rebuffer_ns: 1,
+        rule: Rule::Hlsjs,
+        seeks: Vec::new(),
+        live: None,
+        cmcd: None,
+        browser: None,
+    };
+    let reader = PlaybackReader { group: 0, player: &player, document: &document, origin_ns: 1_000_000_000 };
+    let playback = reader.read(&log);
+    assert!(playback.events.is_sorted_by_key(|event| event.at_ns));
+    assert!(playback.events.iter().all(|event| event.at_ns >= reader.origin_ns));
+    assert_one_line(&playback.version);
+    if let PlaybackEnd::GaveUp(reason) = &playback.end {
+        assert_one_line(reason);
+    }
+}
 
 /// A list of URLs.
 pub fn url_list(data: &[u8]) {
@@ -291,11 +376,13 @@ pub fn manifest(data: &[u8]) {
     }
     match resolver.finish() {
         Ok(found) => {
-            assert_eq!(found.starts.len(), found.presentation.tracks.len());
+            assert_eq!(found.places.len(), found.presentation.tracks.len());
             for track in found.presentation.tracks.iter().chain(&found.alternatives) {
                 assert!(!track.representations.is_empty());
                 for own in &track.representations {
                     assert_eq!(own.segments.len(), track.durations_ns.len());
+                    let mut needs = own.initializations().map(|(first, _)| first);
+                    assert!(needs.all(|first| first < own.segments.len()));
                 }
             }
         }
@@ -363,6 +450,13 @@ mod tests {
         b"</a.css>; rel=preload; as=style, <http://a/b?c#d>;x=\"\\\"\";rel=\"a preload\"",
         b"{\"log\":{\"entries\":[{\"startedDateTime\":\"2026-01-02T03:04:05.5Z\",\"time\":9.5,\"request\":{\"method\":\"GET\",\"url\":\"https://a.test/?b#c\"},\"response\":{\"status\":200,\
           \"bodySize\":9,\"content\":{\"mimeType\":\"text/html\"}},\"_initiator\":{\"url\":\"https://a.test/\"}}]}}",
+        include_str!("formats/recorded/chromium-h1.jsonl").as_bytes(),
+        include_str!("formats/recorded/chromium-h3.jsonl").as_bytes(),
+        include_str!("formats/recorded/firefox-h1.jsonl").as_bytes(),
+        include_str!("formats/recorded/firefox-h3.jsonl").as_bytes(),
+        b"{\"version\":\"1.7.4\",\"events\":[{\"what\":\"opened\",\"at\":1.5,\"position\":0,\"buffered\":0},{\"what\":\"requested\",\"at\":2,\
+          \"track\":\"video\",\"url\":\"https://a.test/bytes/1000\",\"number\":1,\"start\":0,\"duration\":1,\"bitsPerSecond\":8e3,\
+          \"latency\":3,\"frames\":1,\"dropped\":0}],\"end\":{\"what\":\"gave_up\",\"fault\":\"media_invalid\",\"reason\":\"x\"}}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         b"<MPD type='dynamic' availabilityStartTime='2026-01-01T00:00:00Z' timeShiftBufferDepth='PT9S'><Period><AdaptationSet \
           mimeType='video/mp4'><SegmentTemplate duration='2' media='$Number%03d$'/><Representation id='a' bandwidth='9'/>\

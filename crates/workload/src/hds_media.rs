@@ -8,7 +8,7 @@ use model::units::NANOS_PER_MS;
 
 use crate::content::pattern_body;
 use crate::formats::hds::bootstrap::{
-    Bootstrap, FragmentSpan, FragmentTable, SegmentRun, SegmentTable, runs_of,
+    Bootstrap, FragmentRun, FragmentSpan, FragmentTable, SegmentRun, SegmentTable, runs_of,
 };
 use crate::formats::hds::f4f::{ArchiveIndex, IndexEntry, NewFragment, fragment_head};
 use crate::formats::hds::f4m::{BootstrapSource, F4m, F4mMedia, MediaSource};
@@ -53,31 +53,13 @@ impl HdsPackage {
             let packaged = PackagedFragment::new(&segment.url, number, start, duration, segment.bytes?);
             segments.entry(model.segment_of(number)).or_default().push(packaged);
         }
-        Some(HdsPackage { bootstrap: bootstrap(model, &spans, start_ns), segments })
+        Some(HdsPackage { bootstrap: bootstrap(model, runs_of(&spans, true), start_ns), segments })
     }
 
     /// The manifest, which contains the bootstrap.
     pub fn manifest(&self, media: &Media) -> String {
-        let track = media.presentation.tracks.first();
-        let representation = track.and_then(|track| track.representations.first());
-        let own = F4mMedia {
-            kind: TrackKind::Video,
-            is_alternative: false,
-            id: media.name.clone(),
-            bits_per_s: representation.map_or(0, |of| of.bits_per_s),
-            source: MediaSource::Fragments {
-                url: "./".to_owned(),
-                bootstrap: BootstrapSource::Inline(self.bootstrap_bytes()),
-            },
-        };
-        let manifest = F4m {
-            version: 1,
-            id: media.name.clone(),
-            duration_ns: Some(media.presentation.duration_ns()),
-            media: vec![own],
-            ..F4m::default()
-        };
-        manifest.write()
+        let manifest = manifest(media, BootstrapSource::Inline(self.bootstrap_bytes()));
+        F4m { duration_ns: Some(media.presentation.duration_ns()), ..manifest }.write()
     }
 
     /// The bootstrap as a file.
@@ -107,14 +89,28 @@ impl HdsPackage {
     }
 }
 
-fn bootstrap(model: &HdsModel, spans: &[FragmentSpan], length_ns: u64) -> Bootstrap {
+/// The manifest of media with this bootstrap, without a duration.
+pub(crate) fn manifest(media: &Media, bootstrap: BootstrapSource) -> F4m {
+    let track = media.presentation.tracks.first();
+    let representation = track.and_then(|track| track.representations.first());
+    let own = F4mMedia {
+        kind: TrackKind::Video,
+        is_alternative: false,
+        id: media.name.clone(),
+        bits_per_s: representation.map_or(0, |of| of.bits_per_s),
+        source: MediaSource::Fragments { url: "./".to_owned(), bootstrap },
+    };
+    F4m { version: 1, id: media.name.clone(), media: vec![own], ..F4m::default() }
+}
+
+/// The bootstrap of these runs of fragments, the last of which ends at `end_ns`.
+pub(crate) fn bootstrap(model: &HdsModel, runs: Vec<FragmentRun>, end_ns: u64) -> Bootstrap {
     let segment_runs =
         vec![SegmentRun { first_segment: 1, fragments_per_segment: model.fragments_per_segment }];
-    let fragments =
-        FragmentTable { timescale: TIMESCALE, runs: runs_of(spans, true), ..FragmentTable::default() };
+    let fragments = FragmentTable { timescale: TIMESCALE, runs, ..FragmentTable::default() };
     Bootstrap {
         timescale: TIMESCALE,
-        current_time: length_ns / NANOS_PER_MS,
+        current_time: end_ns / NANOS_PER_MS,
         segment_tables: vec![SegmentTable { runs: segment_runs, ..SegmentTable::default() }],
         fragment_tables: vec![fragments],
         ..Bootstrap::default()
@@ -123,7 +119,7 @@ fn bootstrap(model: &HdsModel, spans: &[FragmentSpan], length_ns: u64) -> Bootst
 
 impl PackagedFragment {
     /// A fragment of `bytes` bytes in all; longer if its boxes do not fit.
-    fn new(path: &str, number: u32, start: u64, duration: u32, bytes: u64) -> PackagedFragment {
+    pub(crate) fn new(path: &str, number: u32, start: u64, duration: u32, bytes: u64) -> PackagedFragment {
         let of = |media_bytes| NewFragment { number, start, duration, media_bytes };
         // The length of the boxes depends on that of the media above 4 GB only, which no segment has.
         let fragment = of(bytes.saturating_sub(fragment_head(TIMESCALE, &of(bytes), None).len() as u64));

@@ -26,11 +26,13 @@
 
 mod active;
 mod closed;
+mod cmcd;
 pub mod content;
 pub mod formats;
 pub mod fuzz_targets;
 pub mod hds_media;
 pub mod links;
+pub mod live_hds;
 pub mod media;
 mod open;
 pub mod pacer;
@@ -45,6 +47,6 @@ mod url_table;
 pub mod urls;
 
 pub use active::{ActiveWorkload, SharedWorkload};
-pub use player::CmcdKeys;
+pub use cmcd::CmcdKeys;
 pub use source::{Beginning, Connections, Content, Due, NeverSent, Offer, RequestSource, Seeds};
 pub use url_table::UrlTable;

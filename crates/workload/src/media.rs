@@ -7,7 +7,7 @@ use model::units::NANOS_PER_S;
 
 use crate::formats::dash::{Addressing, write_mpd};
 use crate::formats::hls::{write_media, write_multivariant};
-use crate::formats::package::{Package, PackagedRepresentation, PackagedTrack};
+use crate::formats::package::{Package, PackagedRepresentation, PackagedTrack, SegmentRates};
 use crate::formats::template::Template;
 
 /// A manifest.
@@ -116,6 +116,7 @@ fn packaged(
             codecs,
             picture,
             sampling_rate_hz,
+            segment_rates: segment_rates(track, of),
         }
     });
     Some(PackagedTrack {
@@ -129,6 +130,13 @@ fn packaged(
         playlist: template("index.m3u8")?,
         representations: representations.collect(),
     })
+}
+
+/// The bit rates of the segments of a representation, if their lengths are known.
+fn segment_rates(track: &Track, of: &Representation) -> Option<SegmentRates> {
+    let lengths: Vec<u64> = of.segments.iter().map(|segment| segment.bytes).collect::<Option<_>>()?;
+    let is_complete = lengths.len() == track.durations_ns.len();
+    SegmentRates::of(&track.durations_ns, &lengths).filter(|_| is_complete)
 }
 
 /// The fewest ticks in a second that give every duration without a rest.
@@ -172,7 +180,8 @@ mod tests {
         }
         let all = manifests(&media);
         assert!(all[0].text.contains("media=\"$RepresentationID$/$Number$.m4s\""), "{}", all[0].text);
-        assert!(all[1].text.contains("BANDWIDTH=5096000"), "{}", all[1].text);
+        // Scenes of different sizes make the peak larger than the nominal 5.096 Mbit/s.
+        assert!(all[1].text.contains("BANDWIDTH=7397860,AVERAGE-BANDWIDTH=5269922,"), "{}", all[1].text);
         assert!(all[2].text.contains("#EXTINF:2,\n../video-1000k/1.m4s\n"), "{}", all[2].text);
     }
 

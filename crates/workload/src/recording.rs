@@ -199,11 +199,44 @@ fn class_of(choice: &Choice, url: &str) -> Option<String> {
     choice.classes.get(model::class::class_of(&choice.classes, &path)).map(|class| class.name.clone())
 }
 
+/// The status of a part of a resource (RFC 9110, section 15.3.7).
+const PARTIAL_CONTENT: u16 = 206;
+
 /// The range of the value of a `Range` field: one with both ends.
 fn range_of(value: &str) -> Option<ByteRange> {
+    match open_range_of(value)? {
+        (first, Some(last)) => Some(ByteRange { first, last }),
+        (_, None) => None,
+    }
+}
+
+/// The first byte of the value of a `Range` field, and the last one unless the range is open.
+fn open_range_of(value: &str) -> Option<(u64, Option<u64>)> {
     let (first, last) = value.trim().strip_prefix("bytes=")?.split_once('-')?;
-    let range = ByteRange { first: first.trim().parse().ok()?, last: last.trim().parse().ok()? };
-    (range.first <= range.last).then_some(range)
+    let first = first.trim().parse().ok()?;
+    match last.trim() {
+        "" => Some((first, None)),
+        last => Some((first, Some(last.parse().ok().filter(|last| *last >= first)?))),
+    }
+}
+
+/// The range of the value of a `Content-Range` field (RFC 9110, section 14.4).
+fn content_range_of(value: &str) -> Option<ByteRange> {
+    let (range, _) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    range_of(&format!("bytes={range}"))
+}
+
+/// The part of a resource that a response brought, by the fields and its length. A response that ended early,
+/// as those of videos often do, brought the beginning of what was requested.
+fn received_range(requested: &str, content: Option<&str>, bytes: Option<u64>) -> Option<ByteRange> {
+    let stated = content.and_then(content_range_of);
+    let (first, last) = match (stated, open_range_of(requested)) {
+        (Some(stated), _) => (stated.first, Some(stated.last)),
+        (None, requested) => requested?,
+    };
+    let received = bytes.and_then(|bytes| ByteRange::of_length(first, bytes)).map(|range| range.last);
+    let last = last.into_iter().chain(received).min()?;
+    Some(ByteRange { first, last })
 }
 
 #[cfg(test)]
@@ -295,5 +328,29 @@ mod tests {
                 .iter()
                 .all(|text| range_of(text).is_none())
         );
+    }
+
+    #[test]
+    fn the_part_that_was_received_is_known_from_content_range_or_the_length() {
+        let part = |first, last| Some(ByteRange { first, last });
+        for (requested, content, bytes, expected) in [
+            ("bytes=0-", Some("bytes 0-999/1000"), None, part(0, 999)),
+            ("bytes=0-", Some("bytes 0-999/*"), Some(1_000), part(0, 999)),
+            ("bytes=500-", None, Some(500), part(500, 999)),
+            ("bytes=-100", Some("bytes 900-999/1000"), Some(100), part(900, 999)),
+            ("bytes=0-5000", Some("bytes 0-999/1000"), Some(1_000), part(0, 999)),
+            ("bytes=0-99", None, None, part(0, 99)),
+            ("bytes=0-", Some("bytes 0-999999/1000000"), Some(4_000), part(0, 3_999)),
+            ("bytes=0-", None, None, None),
+            ("bytes=-100", None, Some(100), None),
+            ("bytes=1-2,4-5", None, Some(4), None),
+            ("bytes=0-", Some("bytes */1000"), None, None),
+        ] {
+            assert_eq!(
+                received_range(requested, content, bytes),
+                expected,
+                "{requested} {content:?} {bytes:?}"
+            );
+        }
     }
 }

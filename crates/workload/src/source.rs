@@ -5,7 +5,7 @@ use model::player::PlayerEvent;
 use model::sample::{Cause, Phase};
 use model::shuffle::SplitMix64;
 
-use crate::player::CmcdKeys;
+use crate::cmcd::CmcdKeys;
 use crate::url_table::UrlTable;
 
 /// A request that is due.

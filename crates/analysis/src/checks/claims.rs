@@ -49,6 +49,7 @@ mod tests {
             metric: "page_load_time".to_owned(),
             statistic: Statistic::Median,
             levels: Vec::new(),
+            against: None,
             least: Some(Bound::Plain(least_ms * 1e6)),
             most: Some(Bound::Plain(most_ms * 1e6)),
         };

@@ -3,7 +3,8 @@
 //! Every run starts the server. A program that compiles on demand, loads modules with its first request or
 //! fills caches then answers the first requests later than it would after a while. The first request of a run
 //! waits for such a server alone; later requests also compete with each other for the network, so that their
-//! lower quartile is a cautious reference.
+//! lower quartile is a cautious reference. If all requests are sent at once, or the client does not report
+//! their times, only a warm-up can tell that compared servers were warm.
 
 use model::number;
 
@@ -14,7 +15,8 @@ pub(super) const CHECK: Check = Check {
     measures: "the median over runs of the time by which the first request waited longer for its first byte than \
                the lower quartile of the requests (of the same URL in loops), as a share of the run; 3 or more requests",
     passes: "within the margin, or at most 5 ms",
-    caveat: "up to 50 %",
+    caveat: "up to 50 %; in comparisons of servers also not judged: a loop without `warm` in which fewer than a quarter of the \
+             requests were sent after the first was answered, or whose client does not report when",
     invalidates: "more",
     why: "Every run starts the server; users meet a server that has run for a while.",
     remedy: "Let a separate client use the server before each run: `warm = \"1000 requests\"` or `warm = \"5s\"`. If \
@@ -31,6 +33,11 @@ const LEAST_REQUESTS: u64 = 3;
 const INVALID_SHARE: f64 = 0.5;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    let mut first_waits = context.own.ok().flat_map(|run| &run.groups).filter_map(|facts| facts.first_wait);
+    let is_loop = context.plan.workload_of(&context.own.cell.group).workload.as_loop().is_some();
+    if is_loop && context.compares_servers() && !first_waits.any(|first| first.has_later) {
+        return unknown(context);
+    }
     let excess_ns = context.own.median(|run| largest(&run.groups, excess_ns))?;
     let share = context.own.median(|run| largest(&run.groups, share))?;
     let margin = context.plan.margin_share;
@@ -52,6 +59,18 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     })
 }
 
+/// The finding without enough requests that met a warmer server than the first one.
+fn unknown(context: &Context<'_>) -> Option<Finding> {
+    context.own.ok().next()?;
+    let Some(warm) = context.plan.warm else {
+        let reason = "fewer than a quarter of the requests are known to have been sent after the first was answered, and the \
+             study has no `warm`";
+        return Some(Finding::not_reported(reason));
+    };
+    let measured = format!("warmed up by {warm} before each run");
+    Some(Finding::pass_or_caveat(true, measured, "a first request like the others, or a warm-up"))
+}
+
 /// How much longer the first request waited than most.
 fn excess_ns(facts: &GroupFacts) -> Option<f64> {
     let first = facts.first_wait.filter(|first| first.requests >= LEAST_REQUESTS)?;
@@ -68,6 +87,7 @@ fn largest(groups: &[GroupFacts], of: fn(&GroupFacts) -> Option<f64>) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use model::plan::Level;
     use model::units::NANOS_PER_MS;
     use model::variant::Variant;
 
@@ -112,6 +132,49 @@ mod tests {
         let busy_ns = bench.records[0].clients[0].finished_ns - bench.records[0].clients[0].started_ns;
         assert_eq!(result(&cold(Bench::closed(&[Variant::H1s]), busy_ns / 2)), CheckOutcome::Caveat);
         assert_eq!(result(&cold(bench, busy_ns * 3)), CheckOutcome::Invalid);
+    }
+
+    /// All requests are sent at once, to several servers.
+    fn burst() -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        bench.plan.baseline = Level { factor: "server".to_owned(), value: "origin".to_owned() };
+        for record in &mut bench.records {
+            let first = record.samples.iter().filter_map(|sample| sample.sent_ns).min();
+            record.samples.iter_mut().for_each(|sample| sample.sent_ns = first);
+        }
+        bench
+    }
+
+    #[test]
+    fn servers_that_a_burst_compares_need_a_warm_up() {
+        let summary = burst().summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "cold_server").unwrap();
+        assert_eq!(found.result, CheckOutcome::Caveat);
+        assert!(found.measured.starts_with("not judged: fewer than a quarter"), "{}", found.measured);
+        let mut warm = burst();
+        warm.plan.warm = Some("100 requests".parse().unwrap());
+        passes("cold_server", &warm);
+        // Without a comparison of servers, a burst is judged like other loads.
+        let mut alone = burst();
+        alone.plan.baseline.factor = "variant".to_owned();
+        passes("cold_server", &alone);
+    }
+
+    /// A slow client sends the last requests of a burst after the first answer.
+    #[test]
+    fn stragglers_of_a_burst_are_no_reference() {
+        let with_later = |share: usize| {
+            let mut bench = burst();
+            for record in &mut bench.records {
+                let later = record.samples.len() / share;
+                for sample in record.samples.iter_mut().rev().take(later) {
+                    sample.sent_ns = sample.first_byte_ns;
+                }
+            }
+            result(&bench)
+        };
+        assert_eq!(with_later(10), CheckOutcome::Caveat);
+        assert_eq!(with_later(2), CheckOutcome::Pass);
     }
 
     #[test]

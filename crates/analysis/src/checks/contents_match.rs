@@ -160,7 +160,8 @@ mod tests {
         let mut live = Bench::player(&[Variant::H1s]).plan.workloads.remove(0);
         if let Workload::Player(player) = &mut live.workload {
             let manifest = "/media/film/manifest.mpd".to_owned();
-            player.live = Some(LivePlay { manifest, latency_ns: 1, catch_up: true, duration_ns: 1 });
+            let (latency_ns, duration_ns, most_requests) = (1, 1, None);
+            player.live = Some(LivePlay { manifest, latency_ns, catch_up: true, duration_ns, most_requests });
         }
         bench.plan.workloads = vec![live];
         silent("contents_match", &bench);

@@ -3,6 +3,8 @@
 use model::external::OWN_CLIENT;
 
 use super::{Check, CheckOutcome, Context, Finding, Side, check};
+use crate::metrics;
+use crate::run::page_of;
 
 pub(super) const CHECK: Check = Check {
     measures: "metrics that each client measures itself, where the two cells have different clients: the \
@@ -17,14 +19,20 @@ pub(super) const CHECK: Check = Check {
 
 /// The event at which h123's own request times start.
 const OWN_BEGIN: &str = "the request is handed to the transport";
+/// The event at which the times of its page loads start.
+const OWN_PAGE_BEGIN: &str = "the first connection opens";
 
 /// Judged if the clients are different programs and the metric is a time that clients measure themselves.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
-    if !context.is_response_time() || clients(&context.own) == clients(baseline) {
+    let is_page = page_of(context.plan, &context.own.cell.group).is_some();
+    let is_time = context.is_response_time() || is_page && metrics::find(&context.plan.metric)?.unit == "ns";
+    if !is_time || clients(&context.own) == clients(baseline) {
         return None;
     }
-    let ((own, other), both) = ((begin(&context.own), begin(baseline)), "the same event");
+    let own_begin = if is_page { OWN_PAGE_BEGIN } else { OWN_BEGIN };
+    let ((own, other), both) =
+        ((begin(&context.own, own_begin), begin(baseline, own_begin)), "the same event");
     let (result, measured) = match (&own, &other) {
         (Some(own), Some(other)) if own == other => (CheckOutcome::Pass, own.clone()),
         (Some(own), Some(_)) => (CheckOutcome::Caveat, own.clone()),
@@ -39,9 +47,9 @@ fn clients<'a>(side: &Side<'a>) -> Vec<&'a str> {
 }
 
 /// The event at which all times of a side start; `None` if it is unknown.
-fn begin(side: &Side<'_>) -> Option<String> {
+fn begin(side: &Side<'_>, own_begin: &str) -> Option<String> {
     let mut events = side.facts().map(|(group, facts)| match group.client.as_str() {
-        OWN_CLIENT => Some(OWN_BEGIN.to_owned()),
+        OWN_CLIENT => Some(own_begin.to_owned()),
         _ => facts.begins.clone(),
     });
     let first = events.next()??;
@@ -60,7 +68,10 @@ mod tests {
 
     /// The second cell's client is an external one.
     fn with_client(begins: Option<&str>) -> Bench {
-        let mut bench = Bench::closed(&[Variant::H1, Variant::H1s]);
+        with_client_of(Bench::closed(&[Variant::H1, Variant::H1s]), begins)
+    }
+
+    fn with_client_of(mut bench: Bench, begins: Option<&str>) -> Bench {
         for (place, name) in [(0, "h123"), (1, "other")] {
             bench.plan.cells[place].levels[0] = Level { factor: "client".into(), value: name.into() };
             bench.plan.cells[place].group.client = name.into();
@@ -95,6 +106,14 @@ mod tests {
         assert_eq!(other.measured, "times start when the connection is opened");
         let not_reported = found(&with_client(None));
         assert!(not_reported.measured.starts_with("not judged: "), "{not_reported:?}");
+    }
+
+    #[test]
+    fn page_loads_of_a_browser_start_earlier_than_ours() {
+        let pages =
+            found(&with_client_of(Bench::page(&[Variant::H1, Variant::H1s]), Some("the navigation begins")));
+        assert_eq!(pages.result, CheckOutcome::Caveat);
+        assert_eq!(pages.threshold, "the first connection opens, as in the baseline");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The server did not wait for a core.
 
-use model::number;
-
 use super::{Check, Context, Finding, RunSummary, Table, check, percent, waiting};
 
 pub(super) const CHECK: Check = Check {
     measures: "time that the server's threads were runnable but had no core, as a share of the client's \
-               time, in the median run and in each run",
+               time, in the median run and in each run; threads that wait for others of the same servers are not \
+               counted",
     passes: "as `client_waited`",
     caveat: "more",
     why: "Time that the server waits for a core counts as its own or the network's.",
@@ -19,8 +18,7 @@ pub(super) const CHECK: Check = Check {
 /// It never invalidates: the waiting time bounds the delay, but while the link has a backlog, the server's
 /// next bytes would have waited anyway.
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let share = |run: &RunSummary| Some(number::float(run.server_run_queue_ns) / waiting::shortest_ns(run)?);
-    let shares = context.own.disturbance(share)?;
+    let shares = context.own.disturbance(|run: &RunSummary| waiting::server_share(context, run))?;
     let allowed = waiting::allowed_share(context)?;
     let measured = shares.describe(allowed, allowed, "of the client's time");
     let threshold = percent(allowed);
@@ -50,6 +48,16 @@ mod tests {
     #[test]
     fn waiting_for_a_slice_passes() {
         passes("server_waited", &with_waiting(2_900_000));
+    }
+
+    #[test]
+    fn threads_of_a_saturated_server_may_wait_for_each_other() {
+        let mut bench = with_waiting(90_000_000_000);
+        caveats(&bench, &["server_waited"]);
+        for server in bench.records.iter_mut().flat_map(|record| &mut record.servers) {
+            (server.cpu_user_ns, server.cpu_system_ns) = (50_000_000, 48_000_000);
+        }
+        passes("server_waited", &bench);
     }
 
     #[test]

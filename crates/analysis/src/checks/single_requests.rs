@@ -8,12 +8,13 @@ use model::units::three_digits;
 use super::{Check, Context, Finding, check, is_multiplexed};
 
 pub(super) const CHECK: Check = Check {
-    measures: "loops that end after a number of requests, where variants or arms are compared: the most requests per \
-               connection that the workload allows. HTTP/1.1 may have one request per connection if the baseline has more",
+    measures: "loops that end after a number of requests, where variants, arms or servers are compared: the most \
+               requests per connection that the workload allows. HTTP/1.1 may have one request per connection if the baseline has more",
     passes: "2 or more",
     caveat: "fewer",
     why: "With one request per connection, connections are set up and thrown away: nothing is multiplexed, kept open or \
-          compressed by an earlier request, so the versions of HTTP have nothing to differ in but their handshakes.",
+          compressed by an earlier request, so the versions of HTTP have nothing to differ in but their handshakes, and \
+          servers are compared by how they accept connections.",
     remedy: "Give each client several `requests` for each of its `connections`, such as all resources of a page.",
     ..check("single_requests", judge)
 };
@@ -21,7 +22,8 @@ pub(super) const CHECK: Check = Check {
 const LEAST_EACH: f64 = 2.0;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let own = most_each(context.plan, context.own.cell).filter(|_| context.compares_versions())?;
+    let is_judged = context.compares_versions() || context.compares_servers();
+    let own = most_each(context.plan, context.own.cell).filter(|_| is_judged)?;
     let baseline = context.baseline.as_ref().and_then(|side| most_each(context.plan, side.cell));
     let is_alone = baseline.unwrap_or(own) < LEAST_EACH;
     let is_fault = own < LEAST_EACH && (is_multiplexed(context.own.cell) || is_alone);
@@ -49,6 +51,7 @@ fn plural(each: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::plan::Level;
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, caveats, passes, silent};
@@ -74,6 +77,15 @@ mod tests {
         let mut limited = with(&[Variant::H2, Variant::H3], None, 1);
         limited.plan.workloads[0].options.connections.requests_each = Some(1);
         caveats(&limited, &["single_requests"]);
+    }
+
+    #[test]
+    fn one_request_is_a_caveat_in_a_comparison_of_servers_and_of_nothing_else() {
+        let mut bench = with(&[Variant::H1], Some(50), 50);
+        bench.plan.baseline = Level { factor: "workload".to_owned(), value: "loop".to_owned() };
+        silent("single_requests", &bench);
+        bench.plan.baseline.factor = "server".to_owned();
+        caveats(&bench, &["single_requests", "urls"]);
     }
 
     #[test]

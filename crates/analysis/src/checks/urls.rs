@@ -1,8 +1,6 @@
 //! The requested content is the study's content.
 
-use model::arm::ARM;
-
-use super::{Check, Context, Finding, GroupFacts, Side, check};
+use super::{Check, Context, Finding, GroupFacts, check};
 
 pub(super) const CHECK: Check = Check {
     measures: "loops: which of the workload's paths were requested; and, where servers are compared, \
@@ -29,15 +27,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let all: Vec<(u64, &GroupFacts)> = loops.collect();
     let (most_paths, _) = all.iter().max_by_key(|(paths, _)| *paths)?;
-    let is_other = |side: &Side<'_>| side.cell.chain != context.own.cell.chain;
-    let compares_servers = match context.plan.baseline.factor.as_str() {
-        "server" => true,
-        ARM => context.baseline.as_ref().is_some_and(is_other),
-        _ => false,
-    };
     let (is_fine, measured) = match all.iter().find_map(missed) {
         Some((requested, paths)) => (false, format!("{requested} of {paths} paths requested")),
-        None if *most_paths == 1 && compares_servers => {
+        None if *most_paths == 1 && context.compares_servers() => {
             (false, "one path, in a comparison of servers with caches".to_owned())
         }
         None => (true, format!("paths requested as planned: {most_paths}")),

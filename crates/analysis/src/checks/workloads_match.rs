@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::number;
-use model::script::Script;
+use model::options::Visit;
+use model::script::{Script, ScriptEntry};
 use model::workload::{Workload, WorkloadKind};
 
 use super::{Check, CheckOutcome, Context, DISTURBED_SHARE, Finding, Side, check};
@@ -17,7 +18,7 @@ pub(super) const CHECK: Check = Check {
                choose representations: segments only",
     passes: "equal (bytes of loops: within 1 %; of random paths also within three standard errors), in at least \
              nine of ten blocks",
-    caveat: "different in more than a tenth of the blocks, or in the median run of a server with a `url`, whose \
+    caveat: "different where the cache of an earlier visit answers; different in more than a tenth of the blocks, or in the median run of a server with a `url`, whose \
              content may change at any time; scripts with different requests",
     invalidates: "different in the median run",
     why: "If one side requests or receives more than the other, the comparison measures the work and not \
@@ -46,6 +47,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let (differing, blocks) = (differing.count(), pairs.len());
     let is_frequent = number::count(differing) > DISTURBED_SHARE * number::count(blocks);
     let (result, note) = match (typical.matches(&expected), is_frequent) {
+        (false, _) if differ_in_cache(context) => (
+            CheckOutcome::Caveat,
+            "; the cache of an earlier visit answers the other requests of one side".to_owned(),
+        ),
         (false, _) => (context.unless_outside(CheckOutcome::Invalid), String::new()),
         (true, true) => {
             let note = format!(" in the median run, but different work in {differing} of {blocks} blocks");
@@ -57,12 +62,20 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding { result, measured: format!("{}{note}", typical.describe()), threshold })
 }
 
-/// A caveat if the sides replay scripts with different requests: the study chose so.
+/// Whether one side only has the cache of an earlier visit: the study chose so.
+fn differ_in_cache(context: &Context<'_>) -> bool {
+    let has_cache = |side: &Side<'_>| {
+        context.plan.workload_of(&side.cell.group).options.connections.visit == Visit::Cached
+    };
+    context.baseline.as_ref().is_some_and(|baseline| has_cache(&context.own) != has_cache(baseline))
+}
+
+/// A caveat if the sides replay scripts with different requests: the study chose so. The same requests in
+/// another order are the same work: tracks of a player are requested at the same time.
 fn different_scripts(context: &Context<'_>) -> Option<Finding> {
     let script = |side: &Side<'_>| context.plan.workload_of(&side.cell.group).workload.script();
     let (own, other) = (script(&context.own)?, script(context.baseline.as_ref()?)?);
-    let requests = |script: &'_ Script| script.entries.iter().map(|entry| entry.url).collect::<Vec<_>>();
-    if own.load.paths == other.load.paths && requests(own) == requests(other) {
+    if requests(own) == requests(other) {
         return None;
     }
     let describe = |script: &Script| {
@@ -71,6 +84,14 @@ fn different_scripts(context: &Context<'_>) -> Option<Finding> {
     };
     let threshold = format!("{}, as in the baseline", other.describe());
     Some(Finding { result: CheckOutcome::Caveat, measured: describe(own), threshold })
+}
+
+/// The paths of all requests, sorted.
+fn requests(script: &Script) -> Vec<&str> {
+    let path = |entry: &ScriptEntry| script.load.paths.get(entry.url as usize).map(String::as_str);
+    let mut paths: Vec<&str> = script.entries.iter().filter_map(path).collect();
+    paths.sort_unstable();
+    paths
 }
 
 /// The work of each run that succeeded, by its block.
@@ -122,13 +143,17 @@ impl Work {
         let requests = &named.options.requests;
         let is_random = requests.random_order || requests.random_parts;
         let squares: f64 = run.groups.iter().map(|facts| facts.body_bytes_squared).sum();
-        let variance = (squares / ok - (body_bytes / ok).powi(2)).max(0.0);
+        let variance = || match squares > 0.0 {
+            true => (squares / ok - (body_bytes / ok).powi(2)).max(0.0),
+            // The client reports sums only.
+            false => variance_of_drawn(context, side),
+        };
         let urls = sum(|facts| facts.distinct_urls);
         (ok > 0.0).then(|| Work {
             requests: is_counted.then(|| sum(|facts| facts.requests)),
             body_bytes: Some(body_bytes / ok),
             urls: (urls > 0.0).then_some(urls),
-            error_bytes: is_random.then(|| (variance / ok).sqrt()),
+            error_bytes: is_random.then(|| (variance() / ok).sqrt()),
             is_page: false,
         })
     }
@@ -180,6 +205,14 @@ impl Work {
     }
 }
 
+/// The variance of the lengths that a loop draws from with equal probabilities, as far as they are known.
+fn variance_of_drawn(context: &Context<'_>, side: &Side<'_>) -> f64 {
+    let load = context.plan.workload_of(&side.cell.group).workload.as_loop();
+    let lengths = load.map(|load| context.plan.known_lengths(&load.paths)).unwrap_or_default();
+    let lengths: Distribution = lengths.into_iter().map(number::float).collect();
+    lengths.sd().map_or(0.0, |sd| sd * sd)
+}
+
 fn ends_by_number(workload: &Workload) -> bool {
     // An open loop's unsent requests are missing, which `missed_schedule` judges.
     workload.kind() == WorkloadKind::Closed && workload.requests().is_some() && workload.lasts_ns().is_none()
@@ -187,7 +220,10 @@ fn ends_by_number(workload: &Workload) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::external::ExternalReport;
+    use model::options::Visit;
     use model::variant::Variant;
+    use model::workload::Workload;
 
     use crate::fixtures::{Bench, fails, passes, silent};
     use crate::summary::CheckOutcome;
@@ -197,6 +233,25 @@ mod tests {
         passes("workloads_match", &Bench::page(&[Variant::H1s, Variant::H2]));
         passes("workloads_match", &Bench::closed(&[Variant::H1s, Variant::H2]));
         silent("workloads_match", &Bench::page(&[Variant::H1s]));
+    }
+
+    #[test]
+    fn what_a_cache_answers_is_a_caveat() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
+            record.samples.truncate(1);
+        }
+        fails("workloads_match", &bench);
+        let mut again = bench.plan.workloads[0].clone();
+        again.options.connections.visit = Visit::Cached;
+        bench.plan.workloads.push(again);
+        bench.plan.cells[1].group.workload = 1;
+        let summary = bench.summary();
+        let of = |name: &str| summary.cells[1].validity.iter().find(|check| check.check == name);
+        let found = of("workloads_match").unwrap();
+        assert_eq!(found.result, CheckOutcome::Caveat);
+        assert!(found.measured.ends_with("answers the other requests of one side"), "{found:?}");
+        assert!(of("all_requested").is_none(), "what the cache has need not be requested");
     }
 
     #[test]
@@ -225,6 +280,28 @@ mod tests {
         fails("workloads_match", &bench);
         bench.plan.workloads[0].options.requests.random_parts = true;
         passes("workloads_match", &bench);
+    }
+
+    #[test]
+    fn the_mean_of_a_client_without_rows_may_differ_as_the_lengths_do() {
+        // Lengths of 100 to 156 bytes: a mean of 50 has a standard error of 2.3 bytes.
+        let with = |more: u64| {
+            let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
+            let named = &mut bench.plan.workloads[0];
+            named.workload.as_loop_mut().unwrap().paths = vec!["/bytes/{random:100-156}".to_owned()];
+            named.options.requests.random_parts = true;
+            for record in &mut bench.records {
+                let requests_ok = record.samples.len() as u64;
+                let each = if record.cell == 1 { 128 + more } else { 128 };
+                let body_bytes = Some(requests_ok * each);
+                let report = ExternalReport { requests_ok, body_bytes, ..ExternalReport::default() };
+                record.clients[0].external = Some(Box::new(report));
+                record.samples.clear();
+            }
+            bench
+        };
+        passes("workloads_match", &with(8));
+        fails("workloads_match", &with(15));
     }
 
     #[test]
@@ -276,10 +353,17 @@ mod tests {
     fn different_scripts_are_a_caveat_that_says_so() {
         passes("workloads_match", &Bench::script(&[Variant::H1s, Variant::H2]));
         let mut bench = Bench::script(&[Variant::H1s, Variant::H2]);
-        let mut other = bench.plan.workloads[0].clone();
-        other.workload.as_loop_mut().unwrap().paths.push("/b".to_owned());
-        bench.plan.workloads.push(other);
-        bench.plan.cells[1].group.workload = 1;
+        for place in [0, 3] {
+            let mut other = bench.plan.workloads[0].clone();
+            let Workload::Script(script) = &mut other.workload else { unreachable!() };
+            script.load.paths.push("/b".to_owned());
+            script.entries[place].url = 1;
+            bench.plan.workloads.push(other);
+        }
+        bench.plan.cells[0].group.workload = 1;
+        bench.plan.cells[1].group.workload = 2;
+        passes("workloads_match", &bench);
+        bench.plan.cells[0].group.workload = 0;
         let summary = bench.summary();
         let found = summary.cells[1].validity.iter().find(|check| check.check == "workloads_match").unwrap();
         assert_eq!(found.result, CheckOutcome::Caveat);

@@ -8,7 +8,7 @@ use model::sample::Sample;
 use super::{Better, Metric, PLAYER, Table, View, count, duration, of_client, request_duration};
 
 const READS: &[Table] = &[Table::Player];
-const FIRST_REQUEST: &str = "first segment requested";
+const FIRST_REQUEST: &str = "first segment requested; in a browser: the player gets the manifest";
 const FIRST_SEGMENT: &str = "first segment of the video arrived";
 const LAST_MEDIA: &str = "last media shown; only if the video was played to its end";
 
@@ -22,7 +22,7 @@ const STARTUP_WEIGHT: f64 = 3.0;
 pub(super) const METRICS: &[Metric] = &[
     Metric {
         start: FIRST_REQUEST,
-        end: "playback begins",
+        end: "playback begins; in a browser: the first frame is shown",
         reads: READS,
         ..of_client(duration("startup_time", "Start-up time", PLAYER, |view| {
             let playback = playback(view)?;
@@ -117,6 +117,29 @@ pub(super) const METRICS: &[Metric] = &[
         ..of_client(count("qoe", "Linear QoE score", PLAYER, |view| whole(view)?.qoe()))
     },
     Metric {
+        start: FIRST_REQUEST,
+        end: LAST_MEDIA,
+        reads: READS,
+        ..of_client(count("frames", "Frames due", PLAYER, |view| {
+            view.player.iter().rev().find_map(|event| event.frames).map(float)
+        }))
+    },
+    Metric {
+        better: Better::Lower,
+        start: FIRST_REQUEST,
+        end: LAST_MEDIA,
+        reads: READS,
+        ..of_client(count("dropped_frames", "Frames dropped", PLAYER, |view| {
+            view.player.iter().rev().find_map(|event| event.dropped_frames).map(float)
+        }))
+    },
+    Metric {
+        start: "the client begins",
+        end: "the client ends; CPU time of its processes by the time that passed: 1 is one CPU",
+        reads: &[Table::Clients],
+        ..count("client_cpu_load", "CPU load of the client", PLAYER, client_cpu_load)
+    },
+    Metric {
         unit: "bit/s",
         better: Better::Higher,
         start: "request sent",
@@ -178,7 +201,8 @@ impl Playback {
                     own.add_segment(event, before.replace(event.bits_per_s));
                 }
                 PlayerEventKind::Ended => own.ended_ns = Some(event.at_ns),
-                PlayerEventKind::Requested
+                PlayerEventKind::Opened
+                | PlayerEventKind::Requested
                 | PlayerEventKind::Arrived
                 | PlayerEventKind::Failed
                 | PlayerEventKind::Abandoned
@@ -253,6 +277,16 @@ fn played_share(view: &View<'_>) -> Option<f64> {
 fn mean_representation(view: &View<'_>) -> Option<f64> {
     let playback = whole(view).filter(|playback| playback.media_ns > 0)?;
     Some(playback.weighted_bits_per_s / float(playback.media_ns))
+}
+
+/// CPUs that the group's processes used on average.
+fn client_cpu_load(view: &View<'_>) -> Option<f64> {
+    let began_ns = view.clients().map(|client| client.started_ns).min()?;
+    let ended_ns = view.clients().map(|client| client.finished_ns).max()?;
+    let cpu_ns: u64 =
+        view.clients().map(|client| client.cpu_user_ns.saturating_add(client.cpu_system_ns)).sum();
+    let took_ns = ended_ns.checked_sub(began_ns).filter(|took_ns| *took_ns > 0)?;
+    (cpu_ns > 0).then(|| float(cpu_ns) / float(took_ns))
 }
 
 /// In whole bit/s.

@@ -43,7 +43,7 @@ pub(super) const METRICS: &[Metric] = &[
         better: Better::Higher,
         ceiling: Some(1.0),
         values: Values::Share(|view| (volume::succeeded(view), view.requests())),
-        ..count("availability", "Share of requests that succeeded", LOOPS, |_| None)
+        ..count("availability", "Share of requests that succeeded", LOOPS_AND_PLAYER, |_| None)
     },
     Metric {
         start: "request sent",

@@ -254,6 +254,37 @@ fn an_open_loop_reports_its_lateness_and_its_unsent_requests() {
 }
 
 #[test]
+fn a_browser_reports_the_events_of_its_page() {
+    let own = first(&Bench::page(&[Variant::H2]));
+    let bench = Bench::browser(&[Variant::H2]);
+    let run = first(&bench);
+    let events = &bench.records[0].page_events[0];
+    let since_start = |ns: Option<u64>| events.since_start_ns(ns).map(model::number::float);
+    assert_eq!(run.value("page_load_time"), since_start(events.loaded_ns));
+    assert_eq!(
+        run.value("page_load_time").unwrap(),
+        own.value("page_load_time").unwrap() + 1e6,
+        "the event comes later"
+    );
+    assert_eq!(run.value("time_to_first_byte"), own.value("time_to_first_byte"));
+    assert_eq!(run.value("largest_contentful_paint"), since_start(events.largest_contentful_paint_ns));
+    assert_eq!((run.value("cumulative_layout_shift"), run.value("console_errors")), (Some(0.05), Some(0.0)));
+    let parts = ["connect_time", "secure_handshake_time"].map(|name| run.value(name).unwrap());
+    assert_eq!(run.value("handshake_time"), Some(parts[0] + parts[1]));
+    for name in
+        ["first_contentful_paint", "dom_content_loaded", "document_wait_time", "document_transfer_time"]
+    {
+        assert!(run.value(name).is_some_and(|value| value > 0.0), "{name}");
+        assert_eq!(own.value(name), None, "{name}");
+    }
+    assert_eq!(run.groups[0].body_bytes, own.groups[0].body_bytes, "its rows have them");
+    assert_eq!(run.groups[0].connections, own.groups[0].connections);
+    let mut incomplete = Bench::browser(&[Variant::H2]);
+    incomplete.records[0].samples[1].outcome = Outcome::failed(FailureKind::Timeout, "too late");
+    assert_eq!(first(&incomplete).value("page_load_time"), None);
+}
+
+#[test]
 fn without_an_emulator_nothing_is_known_of_the_wire() {
     let mut bench = Bench::page(&[Variant::H2]);
     bench.records[0].links.clear();

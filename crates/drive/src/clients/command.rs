@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use minijinja::value::{Serde, Value};
 use model::HttpVersion;
 use model::assignment::{Assignment, Trust};
-use model::options::Order;
 use model::units::NANOS_PER_S;
 use model::workload::{ClosedLoop, Workload};
 use workload::formats::clients::RequestedLoad;
 
 use super::description::{ARGUMENTS, Client, milliseconds};
+use super::paths::ListedPaths;
 use crate::description::write_files;
 use crate::installed;
 use crate::program::ProgramInfo;
@@ -24,8 +24,7 @@ const AUTHORITY_FILE: &str = "authority.pem";
 
 /// A closed loop, for an external client.
 pub(crate) struct ExternalLoop<'a> {
-    /// At least one.
-    pub(crate) paths: &'a [String],
+    pub(crate) listed: ListedPaths<'a>,
     pub(crate) connections: u32,
     pub(crate) streams: u32,
     pub(crate) requests: Option<u64>,
@@ -37,14 +36,16 @@ impl<'a> ExternalLoop<'a> {
     /// The loop of an assignment that the client supports.
     ///
     /// # Errors
-    /// The workload is no closed loop.
+    /// The workload is no closed loop, or has paths that the client cannot request.
     pub(crate) fn of(assignment: &'a Assignment) -> Result<ExternalLoop<'a>> {
         let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = &assignment.workload else {
             anyhow::bail!("external clients support closed loops only; change the workload");
         };
         let is_http1 = assignment.target.variant.http() == HttpVersion::Http11;
+        let listed = ListedPaths::of(&load.paths, &assignment.options.requests)
+            .map_err(|problem| anyhow!("the client {problem}"))?;
         Ok(ExternalLoop {
-            paths: &load.paths,
+            listed,
             connections: load.connections,
             streams: if is_http1 { 1 } else { load.streams },
             requests: load.requests,
@@ -111,9 +112,9 @@ impl Client {
         let base = |host: &str| format!("{}://{host}:{port}", variant.scheme());
         let named = base(&target.server_name);
         let reachable = if place.has_names { named.clone() } else { base(&target.address.ip().to_string()) };
-        let first = requested.paths.first().map_or("/", String::as_str);
         // The program draws its own numbers, or counts on from its own beginning.
-        let order = Order::of(assignment.options.requests.random_order);
+        let ListedPaths { paths, order } = &requested.listed;
+        let first = paths.first().map_or("/", String::as_str);
         let seconds = |ns: u64| ns.div_ceil(NANOS_PER_S);
         let duration_ns = requested.duration_ns.unwrap_or(0);
         let pins = &assignment.pins;
@@ -135,7 +136,7 @@ impl Client {
             ("url", Value::from(format!("{reachable}{first}"))),
             ("named_url", Value::from(format!("{named}{first}"))),
             ("base", Value::from(reachable)),
-            ("paths", Value::from(requested.paths.to_vec())),
+            ("paths", Value::from(paths.to_vec())),
             ("order", Value::from(order.name())),
             ("seed", Value::from(assignment.seed)),
             ("has_names", Value::from(place.has_names)),

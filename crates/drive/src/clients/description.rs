@@ -13,6 +13,7 @@ use model::{HttpVersion, InputError, Variant, keys, units};
 use workload::formats::clients::Format;
 
 use super::CLIENT_FILE;
+use super::paths::ListedPaths;
 use crate::description::{
     self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, plain_name, read_variants,
 };
@@ -144,7 +145,7 @@ impl Client {
         let variants = variants.map(|entry| found.support(&self.name, entry.variant, &entry.requirements));
         let variants = variants.collect::<Result<_>>()?;
         let InstalledProgram { program, version, build, .. } = found;
-        Ok(ProgramInfo { program, version, tls: None, variants, build })
+        Ok(ProgramInfo { program, version, tls: None, variants, feed: None, build })
     }
 
     /// Why this client cannot run a workload over a variant on any machine, if it cannot.
@@ -159,12 +160,18 @@ impl Client {
                 workload.kind().name()
             ));
         };
+        if !options.connections.visit.is_first() {
+            return Some(format!("{name} makes first visits only; remove `visit` from the workload"));
+        }
         if think.most_ns > 0 {
             return Some(format!("{name} supports no think time; remove `think_time` from the workload"));
         }
         let multiplexes = variant.http() != HttpVersion::Http11;
         let capabilities = &self.capabilities;
-        let refused = capabilities.refuses_paths(load.paths.len(), Order::of(options.requests.random_order));
+        let refused = match ListedPaths::of(&load.paths, &options.requests) {
+            Ok(listed) => capabilities.refuses_paths(&listed),
+            Err(reason) => Some(reason),
+        };
         let refused =
             refused.or_else(|| capabilities.refuses_shape(load.connections, load.streams, multiplexes));
         let refused =
@@ -185,9 +192,10 @@ impl Client {
 }
 
 impl Capabilities {
-    fn refuses_paths(&self, paths: usize, order: Order) -> Option<String> {
+    fn refuses_paths(&self, listed: &ListedPaths<'_>) -> Option<String> {
+        let order = listed.order;
         match self.orders.as_slice() {
-            _ if paths <= 1 => None,
+            _ if listed.paths.len() <= 1 => None,
             [] => Some("requests one path only".to_owned()),
             orders if !orders.contains(&order) => {
                 let known: Vec<&str> = orders.iter().map(|order| order.name()).collect();

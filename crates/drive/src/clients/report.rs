@@ -56,7 +56,8 @@ pub(crate) fn report(
             not_reported.push(format!("{about}: {client} does not report request ids"));
         }
     }
-    if requested.paths.len() > 1 {
+    let paths = &requested.listed.paths;
+    if paths.len() > 1 {
         not_reported.push(format!("{URLS}: {client} does not report the paths of its requests"));
     }
     if output.rows.is_empty() {
@@ -84,7 +85,7 @@ pub(crate) fn report(
     let samples = (0..).zip(output.rows).map(|(number, row)| sample(number, row, usage, info.group));
     let samples: Vec<Sample> = samples.collect();
     let report = ClientReport {
-        urls: vec![match requested.paths {
+        urls: vec![match paths.as_ref() {
             [path] => path.clone(),
             paths => format!("one of {} paths", paths.len()),
         }],

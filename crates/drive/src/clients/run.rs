@@ -43,6 +43,9 @@ pub struct ExternalSpec<'a> {
     pub tool: &'a Path,
     /// Whether the server's name resolves in the node.
     pub has_names: bool,
+    /// The hash of the key of the lab's servers ([`crate::Authority::key_hash`]), which browsers trust; empty
+    /// for servers that h123 does not start.
+    pub key_hash: &'a str,
     /// Ends the client early when set.
     pub stop: &'a AtomicBool,
 }

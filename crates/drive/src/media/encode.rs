@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use model::number::float;
-use model::units::{NANOS_PER_S, format_rate};
+use model::units::format_rate;
 
-use super::ffmpeg::Ffmpeg;
+use super::ffmpeg::{Ffmpeg, words};
+use super::frames::{FRAMES_PER_S, SAMPLES_PER_S, audio_frames, video_frames};
 use super::hds;
 use super::package::{self, Cut};
-use super::{ContentSettings, FRAME_NS, FRAMES_PER_S, SAMPLES_PER_S, VideoRung};
+use super::{ContentSettings, VideoRung};
 
-/// The samples of a frame of AAC-LC.
-const SAMPLES_PER_FRAME: u64 = 1_024;
 /// Fonts of common systems, for the time code.
 const FONTS: [&str; 4] = [
     "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf",
@@ -45,7 +43,7 @@ pub(super) fn make(
         let mut args = input_args(input.as_deref(), &card(*rung, ffmpeg.has_text()));
         args.extend(video_args(*rung, settings));
         args.push(format!("{name}.mp4"));
-        run(ffmpeg, work, &args, settings.unique_ns().saturating_mul(60))?;
+        ffmpeg.run_for_media(work, &args, settings.unique_ns().saturating_mul(60))?;
         video.push((name, *rung));
     }
     for (number, bits_per_s) in settings.audio_bits_per_s.iter().enumerate() {
@@ -58,7 +56,7 @@ pub(super) fn make(
         args.extend(["-ar".to_owned(), SAMPLES_PER_S.to_string(), "-b:a".to_owned(), bits_per_s.to_string()]);
         args.extend(["-frames:a".to_owned(), audio_frames(settings.unique_ns()).to_string()]);
         args.push(format!("{name}.mp4"));
-        run(ffmpeg, work, &args, settings.unique_ns().saturating_mul(60))?;
+        ffmpeg.run_for_media(work, &args, settings.unique_ns().saturating_mul(60))?;
         audio.push((name, *bits_per_s));
     }
     let cut = Cut { settings, ffmpeg, work, made, video: &video, audio: &audio };
@@ -76,30 +74,9 @@ pub(super) fn make(
     Ok(())
 }
 
-/// Runs ffmpeg for as long as media of this duration may take.
-pub(super) fn run(ffmpeg: &Ffmpeg<'_>, work: &Path, args: &[String], media_ns: u64) -> Result<()> {
-    const LEAST: Duration = Duration::from_secs(120);
-    ffmpeg.run(work, args, LEAST + Duration::from_nanos(media_ns))
-}
-
 /// A bit rate as part of a name, as in modelled media: `8000k`.
 fn rate_name(bits_per_s: u64) -> String {
     if bits_per_s.is_multiple_of(1000) { format!("{}k", bits_per_s / 1000) } else { bits_per_s.to_string() }
-}
-
-/// How many frames of pictures a duration has.
-pub(super) const fn video_frames(ns: u64) -> u64 {
-    ns / FRAME_NS
-}
-
-/// How many frames of sound a duration has; the last one may exceed it.
-pub(super) const fn audio_frames(ns: u64) -> u64 {
-    let samples = ns / 1_000 * SAMPLES_PER_S / (NANOS_PER_S / 1_000);
-    samples.div_ceil(SAMPLES_PER_FRAME)
-}
-
-pub(super) fn words(text: &str) -> Vec<String> {
-    text.split(' ').map(str::to_owned).collect()
 }
 
 /// The user's file, or a source of ffmpeg. A file is repeated until there are enough frames.
@@ -165,13 +142,6 @@ fn video_args(rung: VideoRung, settings: &ContentSettings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_fill_a_duration() {
-        assert_eq!(video_frames(3_840_000_000), 96);
-        assert_eq!(audio_frames(3_840_000_000), 180);
-        assert_eq!(audio_frames(2_000_000_000), 94, "93.75 frames");
-    }
 
     #[test]
     fn names_are_those_of_modelled_media() {

@@ -60,7 +60,7 @@ impl<'s> Ffmpeg<'s> {
     ///
     /// # Errors
     /// It fails or exceeds the limit; the user stops it.
-    pub(crate) fn run(&self, folder: &Path, args: &[String], limit: Duration) -> Result<()> {
+    fn run(&self, folder: &Path, args: &[String], limit: Duration) -> Result<()> {
         let path = folder.join("ffmpeg.log");
         let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut child = Command::new(&self.program)
@@ -91,4 +91,18 @@ impl<'s> Ffmpeg<'s> {
         }
         Ok(())
     }
+
+    /// Runs it for as long as media of this duration may take.
+    ///
+    /// # Errors
+    /// As [`Ffmpeg::run`].
+    pub(crate) fn run_for_media(&self, work: &Path, args: &[String], media_ns: u64) -> Result<()> {
+        const LEAST: Duration = Duration::from_secs(120);
+        self.run(work, args, LEAST + Duration::from_nanos(media_ns))
+    }
+}
+
+/// The arguments of a command line without spaces inside them.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
 }

@@ -59,7 +59,7 @@ pub fn read_folder(name: &str, folder: &Path, manifest: Option<&str>) -> Result<
     let mut presentation = read.presentation;
     for track in &mut presentation.tracks {
         for of in &mut track.representations {
-            for segment in of.initialization.iter_mut().chain(&mut of.segments) {
+            for segment in of.resources_mut() {
                 measure(segment, &all).with_context(|| manifest.to_owned())?;
             }
         }

@@ -16,7 +16,8 @@ use workload::formats::hds::f4m::{BootstrapSource, F4m, F4mMedia, MediaSource};
 use workload::formats::hds::fragment_name;
 
 use super::HdsSettings;
-use super::encode::{audio_frames, run, video_frames, words};
+use super::ffmpeg::words;
+use super::frames::{audio_frames, video_frames};
 use super::package::Cut;
 
 /// Ticks in a second: FLV counts milliseconds.
@@ -50,7 +51,7 @@ pub(super) fn write(cut: &Cut<'_>, settings: HdsSettings) -> Result<()> {
         let args = format!(
             "-stream_loop -1 -i {name}.mp4 {sound}-map 0:v {map} -frames:v {frames} -c copy -f flv {name}.flv"
         );
-        run(cut.ffmpeg, cut.work, &words(&args), cut.settings.length_ns)?;
+        cut.ffmpeg.run_for_media(cut.work, &words(&args), cut.settings.length_ns)?;
         let flv = cut.work.join(format!("{name}.flv"));
         let mut media = Flv::open(&flv)?;
         media.write(&folders, name, settings, cut.settings.length_ns / 1_000_000)?;
@@ -97,16 +98,20 @@ impl Flv {
         Ok(Flv { file, settings, fragments })
     }
 
-    /// Numbers the fragments, leaving out numbers where the settings say so.
+    /// Numbers the fragments, leaving out numbers where the settings say so; in media that is too short for a
+    /// gap, one in the middle.
     fn number(&self, settings: HdsSettings, length_ms: u64) -> Vec<NewFragment> {
         let first_ms = self.fragments.first().map_or(0, |first| first.start_ms);
         let starts = self.fragments.iter().map(|of| of.start_ms.saturating_sub(first_ms));
         let ends = starts.clone().skip(1).chain([length_ms]);
         let of_settings: u64 = self.settings.iter().map(|range| range.length()).sum();
+        let count = u32::try_from(self.fragments.len()).unwrap_or(u32::MAX);
+        let gap_after =
+            settings.gap_after.map(|after| if after < count { after } else { (count / 2).max(1) });
         let mut number = 0;
         let mut numbered = Vec::with_capacity(self.fragments.len());
         for (place, ((start, end), of)) in (0_u32..).zip(starts.zip(ends).zip(&self.fragments)) {
-            let is_after_gap = settings.gap_after.is_some_and(|after| place > 0 && place % after == 0);
+            let is_after_gap = gap_after.is_some_and(|after| place > 0 && place % after == 0);
             number += if is_after_gap { 2 } else { 1 };
             numbered.push(NewFragment {
                 number,
@@ -209,6 +214,25 @@ fn bootstrap(fragments: &[NewFragment], fragments_per_segment: u32) -> Bootstrap
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_media_has_a_gap_too() {
+        let numbers = |count: u32, gap_after| {
+            let range = ByteRange { first: 0, last: 99 };
+            let fragment = |place: u32| FlvFragment { start_ms: u64::from(place) * 2_000, range };
+            let flv = Flv {
+                file: File::open("/dev/null").unwrap(),
+                settings: Vec::new(),
+                fragments: (0..count).map(fragment).collect(),
+            };
+            let settings = HdsSettings { fragments_per_segment: 5, gap_after };
+            flv.number(settings, u64::from(count) * 2_000).iter().map(|of| of.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(6, Some(10)), [1, 2, 3, 5, 6, 7]);
+        assert_eq!(numbers(10, Some(10)), [1, 2, 3, 4, 5, 7, 8, 9, 10, 11]);
+        assert_eq!(numbers(12, Some(10)), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13]);
+        assert_eq!((numbers(1, Some(10)), numbers(3, None)), (vec![1], vec![1, 2, 3]));
+    }
 
     #[test]
     fn numbers_are_left_out_and_the_bootstrap_says_so() {

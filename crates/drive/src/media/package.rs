@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use model::media::{Presentation, Representation, Track, TrackKind};
+use model::media::{Presentation, Representation, Segment, Track, TrackKind};
 use model::number::{float, nearest};
 use model::units::NANOS_PER_S;
 use workload::media::{Encoding, Naming, manifests_of, package};
 
-use super::encode::{audio_frames, run, video_frames, words};
-use super::ffmpeg::Ffmpeg;
-use super::{ContentSettings, SAMPLES_PER_S, VideoRung};
+use super::ffmpeg::{Ffmpeg, words};
+use super::frames::{SAMPLES_PER_S, audio_frames, video_frames};
+use super::{ContentSettings, VideoRung};
 
 /// The files that ffmpeg lists its segments in, before ours take their place.
 const PLAYLIST: &str = "index.m3u8";
@@ -49,7 +49,7 @@ pub(super) fn write_mp4(cut: &Cut<'_>) -> Result<()> {
             let inputs = format!("-stream_loop -1 -i {name}.mp4 -map 0 {frames}");
             let folder = cut.made.join(name);
             cut_hls(cut, &inputs, &folder, "m4s")?;
-            representations.push((name.clone(), bits_per_s, read_durations(&folder, "m4s")?));
+            representations.push((name.clone(), bits_per_s, read_segments(&folder, "m4s")?));
         }
         if !representations.is_empty() {
             presentation.tracks.push(track(kind, representations)?);
@@ -80,7 +80,7 @@ pub(super) fn write_transport_streams(cut: &Cut<'_>) -> Result<()> {
         let folder = root.join(name);
         cut_hls(cut, &inputs, &folder, "ts")?;
         let bits_per_s = rung.bits_per_s + audio.map_or(0, |(_, rate)| *rate);
-        representations.push((name.clone(), bits_per_s, read_durations(&folder, "ts")?));
+        representations.push((name.clone(), bits_per_s, read_segments(&folder, "ts")?));
     }
     let tracks = vec![track(TrackKind::Video, representations)?];
     write_manifests(cut, &Presentation { tracks }, &root, Naming::TransportStream)
@@ -101,45 +101,53 @@ fn cut_hls(cut: &Cut<'_>, inputs: &str, folder: &Path, extension: &str) -> Resul
     let escaped = folder.display().to_string().replace('%', "%%");
     args.extend(["-hls_segment_filename".to_owned(), format!("{escaped}/%d.{extension}")]);
     args.push(folder.join(PLAYLIST).display().to_string());
-    run(cut.ffmpeg, cut.work, &args, cut.settings.length_ns)
+    cut.ffmpeg.run_for_media(cut.work, &args, cut.settings.length_ns)
 }
 
-/// The durations of the segments that ffmpeg listed in a folder, in nanoseconds.
-fn read_durations(folder: &Path, extension: &str) -> Result<Vec<u64>> {
+/// What ffmpeg cut of a representation.
+struct CutSegments {
+    durations_ns: Vec<u64>,
+    segments: Vec<Segment>,
+}
+
+/// The segments that ffmpeg listed in a folder, with their lengths.
+fn read_segments(folder: &Path, extension: &str) -> Result<CutSegments> {
     let path = folder.join(PLAYLIST);
     let text = crate::input::read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut durations_ns = Vec::new();
+    let mut cut = CutSegments { durations_ns: Vec::new(), segments: Vec::new() };
     for duration in text.lines().filter_map(|line| line.strip_prefix("#EXTINF:")) {
         let seconds: Option<f64> = duration.trim_end_matches(',').parse().ok();
         let seconds =
             seconds.with_context(|| format!("{}: ffmpeg wrote the duration `{duration}`", path.display()))?;
-        let file = folder.join(format!("{}.{extension}", durations_ns.len() + 1));
-        ensure!(file.is_file(), "ffmpeg did not write {}", file.display());
-        durations_ns.push(nearest(seconds * 1e6) * 1_000);
+        let name = format!("{}.{extension}", cut.segments.len() + 1);
+        let file = fs::metadata(folder.join(&name)).ok().filter(fs::Metadata::is_file);
+        let file = file.with_context(|| format!("ffmpeg did not write {}", folder.join(&name).display()))?;
+        cut.durations_ns.push(nearest(seconds * 1e6) * 1_000);
+        cut.segments.push(Segment { url: name, range: None, bytes: Some(file.len()) });
     }
-    ensure!(!durations_ns.is_empty(), "{}: ffmpeg listed no segments", path.display());
-    Ok(durations_ns)
+    ensure!(!cut.segments.is_empty(), "{}: ffmpeg listed no segments", path.display());
+    Ok(cut)
 }
 
-/// A track of representations whose segments have the same durations, by names, bit rates and durations. The
+/// A track of representations whose segments have the same durations, by names, bit rates and segments. The
 /// manifests follow from them alone.
-fn track(kind: TrackKind, all: Vec<(String, u64, Vec<u64>)>) -> Result<Track> {
+fn track(kind: TrackKind, all: Vec<(String, u64, CutSegments)>) -> Result<Track> {
     let mut track = Track { kind, durations_ns: Vec::new(), representations: Vec::new() };
-    for (name, bits_per_s, durations_ns) in all {
+    for (name, bits_per_s, cut) in all {
         if track.representations.is_empty() {
-            track.durations_ns = durations_ns;
-        } else {
-            let (found, expected) = (durations_ns.len(), track.durations_ns.len());
-            ensure!(
-                found == expected,
-                "ffmpeg cut {found} segments of {name}, but {expected} of the first representation"
-            );
+            track.durations_ns = cut.durations_ns;
         }
+        let (found, expected) = (cut.segments.len(), track.durations_ns.len());
+        ensure!(
+            found == expected,
+            "ffmpeg cut {found} segments of {name}, but {expected} of the first representation"
+        );
         track.representations.push(Representation {
             name,
             bits_per_s,
             initialization: None,
-            segments: Vec::new(),
+            later_initializations: Vec::new(),
+            segments: cut.segments,
         });
     }
     Ok(track)

@@ -9,11 +9,12 @@ use model::pins::KeyExchange;
 use model::reader::{Key, Table, TableKeys};
 use model::record::Sending;
 use model::tunable::{self, Contents};
-use model::{InputError, Page, Pins, ServerFacts, Settings, Tunable, Variant, keys, units};
+use model::{InputError, Page, Pins, ServerFacts, Setting, Settings, Tunable, Variant, keys, units};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
 use super::access_log::{self, AccessLog};
+use super::feed::{self, FeedSpec};
 use crate::description::{
     self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, read_names, read_variants,
 };
@@ -37,6 +38,8 @@ const SERVER_KEYS: &[Key] = keys! {
         "Its access log, for [server time](servers.md#server-time); see below.";
     "back", "table", "none: it is not a proxy", r#"{ variants = ["h1"] }"#,
         "How it connects to the server behind it, as a reverse proxy; see below.";
+    "feed", "table", "none: it takes none", "",
+        "How it takes live streams over RTMP; see below.";
     "tunable", "tables `[[tunable]]`", "none", "", "The settings that a study may change; see below.";
 };
 const SERVER_VERSION_KEYS: &[Key] = keys! {
@@ -97,6 +100,8 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[variant.sends]", keys: SENDS_KEYS },
     TableKeys { table: "[[tunable]]", keys: tunable::KEYS },
     TableKeys { table: "[back]", keys: BACK_KEYS },
+    TableKeys { table: "[feed]", keys: feed::KEYS },
+    TableKeys { table: "[feed.module]", keys: MODULE_KEYS },
 ];
 
 /// A server, as described by its folder.
@@ -127,6 +132,8 @@ pub struct Adapter {
     pub tunables: Vec<Tunable>,
     /// How it connects to a server behind it; `None` for a server that is no proxy.
     pub(crate) back: Option<Back>,
+    /// How it takes live streams; `None` if it takes none.
+    pub(crate) feed: Option<FeedSpec>,
     pub(crate) start: Start,
     /// Its access log, where it writes one.
     pub access_log: Option<AccessLog>,
@@ -241,8 +248,16 @@ impl Adapter {
                 false if self.files_only => Contents::Files,
                 false => Contents::Unknown,
             },
+            takes_feeds: self.feed.is_some(),
             tunables: self.tunables.clone(),
         }
+    }
+
+    /// Whether it reads modelled media from files with these settings. The origin makes it in memory unless
+    /// its tunable `media` says otherwise.
+    pub fn reads_files(&self, set: &Settings) -> bool {
+        let in_memory = Setting::Text("memory".to_owned());
+        !self.program.is_self() || set.get("media").is_some_and(|from| *from != in_memory)
     }
 
     /// The description of a variant, if any.
@@ -269,6 +284,7 @@ fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Adapter, InputErr
         files: files.configs(root)?,
         tunables: Tunable::read_all(root)?,
         back: root.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?,
+        feed: root.table("feed")?.map(|feed| FeedSpec::read(&feed.with_keys(feed::KEYS)?)).transpose()?,
         start: read_start(&root.required("start", Table::table)?.with_keys(START_KEYS)?)?,
         access_log: log.map(|log| access_log::read(&log.with_keys(access_log::KEYS)?)).transpose()?,
         folder: files.folder.clone(),

@@ -1,4 +1,4 @@
-//! Workers that a server left behind when it died.
+//! Processes that a server or a browser left behind when it ended.
 //!
 //! In a lab they end with their node's PID namespace. On this machine's network only this code ends them.
 
@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The programs of a process group: a server's, with its shell or loader.
+/// The programs of a process group: a server's or a browser's, with its shell or loader.
 pub(crate) fn programs_of_group(leader: u32) -> BTreeSet<PathBuf> {
     members(leader).filter_map(|(_, program)| program).collect()
 }
 
-/// Kills the remaining processes of a dead server's process group.
+/// Kills the remaining processes of a group whose leader has ended.
 ///
 /// The programs are compared because the group's number may be reused once the group is empty.
 pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {

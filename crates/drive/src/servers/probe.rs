@@ -29,6 +29,11 @@ impl Adapter {
         let variants = self.variants.iter();
         let variants = variants.map(|entry| found.support(name, entry.variant, &entry.requirements));
         let variants = variants.collect::<Result<Vec<_>>>()?;
+        let feed = match self.feed.as_ref().map(|feed| &feed.module) {
+            None => None,
+            Some(None) => Some(Ok(String::new())),
+            Some(Some(module)) => Some(found.find_module(name, module, "a feed")?),
+        };
         let InstalledProgram { program, version, build, .. } = found;
         let is_supported = |(variant, support): &(Variant, Support)| {
             variant.is_encrypted() && *support == Support::Supported
@@ -39,7 +44,7 @@ impl Adapter {
             Tls::Named(name) => Some(name.clone()),
             Tls::After(text) => two_words_after(&build, text),
         };
-        Ok(ProgramInfo { program, version, tls, variants, build })
+        Ok(ProgramInfo { program, version, tls, variants, feed, build })
     }
 
     /// Fills in every word of a command.

@@ -1,5 +1,6 @@
 //! Runs a server in a node, from its start to its end.
 
+mod feeds;
 mod variables;
 
 use std::collections::BTreeSet;
@@ -27,13 +28,13 @@ use super::ready::{free_ports, silent_ports};
 use crate::certificate::{Identity, KeyFile};
 use crate::description::write_files;
 use crate::log;
+use crate::privileges::{Privileges, as_nobody};
 use crate::program::{ProgramInfo, Support};
 use crate::template::Variables;
+use feeds::Feeds;
 
 /// How often a starting server is checked.
 const POLL: Duration = Duration::from_millis(2);
-/// The user ID of a process other than root in its user namespace.
-const NOBODY: u32 = 65_534;
 
 /// The parameters of a server for one run.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +94,8 @@ pub struct RunningServer<'n> {
     /// How many connections it serves at the same time.
     concurrency: Option<u64>,
     out_of_memory: OutOfMemory,
+    /// What is fed to it.
+    feeds: Feeds,
 }
 
 /// The outcome of a server's run.
@@ -127,6 +130,12 @@ impl Adapter {
             let problem = format!("the proxy {} requires a server behind it; add one", self.name);
             return Err(Outcome::failed(FailureKind::Server, problem));
         }
+        if spec.back.is_none()
+            && spec.media.iter().any(|media| media.feed().is_some())
+            && let Some(Err(reason)) = &info.feed
+        {
+            return Err(Outcome::Unsupported(reason.clone()));
+        }
         self.launch(node, spec, &info).map_err(failed)
     }
 
@@ -149,7 +158,10 @@ impl Adapter {
             .collect();
         let ports = free_ports(node, address, &wanted)?;
         let privileges = Privileges::of_this_process();
-        let variables = self.variables(spec, info, &folder, &identity, address, &ports, privileges)?;
+        let mut variables = self.variables(spec, info, &folder, &identity, address, &ports, privileges)?;
+        // A proxy has no content.
+        let fed = if spec.back.is_none() { spec.media } else { &[] };
+        variables.extend(feeds::variables(self, info, node, fed)?);
         write_files(&self.files, &self.folder, &folder, &info.version, &info.build, &variables)?;
 
         let mut command = self.fill(&self.start.command, &info.version, &info.build, &variables)?;
@@ -180,8 +192,12 @@ impl Adapter {
             sends,
             concurrency,
             out_of_memory: OutOfMemory::now(),
+            feeds: Feeds::default(),
         };
         server.wait_until_ready(started, ready_text.first().map(String::as_str))?;
+        let folders = (spec.content, server.folder.as_path());
+        server.feeds = Feeds::start(node, self, info, &variables, fed, folders)?;
+        server.feeds.wait_until_listed()?;
         server.ready_after = started.elapsed();
         server.programs = programs_of_group(server.process.pid());
         server.begin_measuring();
@@ -282,6 +298,7 @@ impl RunningServer<'_> {
     /// waitpid(2) failed.
     pub fn stop(self) -> Result<ServerOutcome> {
         let died = self.process.wait_timeout(Duration::ZERO)?;
+        let feed_fault = self.feeds.fault()?;
         let cpu_running_ns = self.cpu_ns();
         let run_queue_ns = self.node.run_queue_ns();
         let mut was_killed = false;
@@ -315,10 +332,15 @@ impl RunningServer<'_> {
                 sends: self.sends,
                 concurrency: self.concurrency,
             },
-            died: died.map(|exit| {
-                let memory = self.out_of_memory.since();
-                format!("the server {} ended early ({}{memory}){log_tail}", self.adapter.name, exit.status)
-            }),
+            died: died
+                .map(|exit| {
+                    let memory = self.out_of_memory.since();
+                    format!(
+                        "the server {} ended early ({}{memory}){log_tail}",
+                        self.adapter.name, exit.status
+                    )
+                })
+                .or(feed_fault),
             log_tail,
         })
     }
@@ -366,8 +388,8 @@ impl RunningServer<'_> {
     }
 
     fn cpu_ns(&self) -> (u64, u64) {
-        let usage = self.node.cpu_usage();
-        (usage.user_ns, usage.system_ns)
+        let (usage, fed) = (self.node.cpu_usage(), self.feeds.cpu_ns());
+        (usage.user_ns.saturating_sub(fed.0), usage.system_ns.saturating_sub(fed.1))
     }
 
     fn signal(&self) {
@@ -396,44 +418,4 @@ fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Resu
     program.file_limit_bytes = Some(log::LIMIT_BYTES);
     program.open_files = Some(DESCRIPTORS_A_PROCESS.into());
     Ok(node.spawn(program)?)
-}
-
-/// This process's privileges to change users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Privileges {
-    /// Root of the machine.
-    Root,
-    /// Root inside a user namespace, where no program can change its user or groups (user_namespaces(7)).
-    RootOfUserNamespace,
-    /// Another user.
-    User,
-}
-
-impl Privileges {
-    fn of_this_process() -> Self {
-        let may_change_groups =
-            fs::read_to_string("/proc/self/setgroups").is_ok_and(|setgroups| setgroups.trim() == "allow");
-        match (rustix::process::geteuid().is_root(), may_change_groups) {
-            (true, true) => Privileges::Root,
-            (true, false) => Privileges::RootOfUserNamespace,
-            (false, _) => Privileges::User,
-        }
-    }
-}
-
-/// The command that runs a program in a user namespace in which it is not root, so that it does not drop
-/// privileges.
-fn as_nobody() -> [String; 5] {
-    let map = |what: &str| format!("--map-{what}={NOBODY}");
-    ["unshare".to_owned(), "--user".to_owned(), map("user"), map("group"), "--".to_owned()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_root_of_a_user_namespace_becomes_nobody() {
-        assert_eq!(as_nobody().join(" "), "unshare --user --map-user=65534 --map-group=65534 --");
-    }
 }

@@ -1,8 +1,9 @@
-//! Certificates for tests, made on the fly.
+//! Certificates for tests, made on the fly, and TLS settings to negotiate.
 
 use std::sync::Arc;
 
-use model::pins::TlsVersion;
+use model::Pins;
+use model::pins::{CipherSuite, KeyExchange, TlsVersion};
 use model::tls::TlsOffer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::crypto::{CryptoProvider, ring};
@@ -10,6 +11,23 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// The name that every test server has.
 pub(crate) const NAME: &str = "server.test";
+
+/// Pins of every cipher suite and key exchange, with the names of what has to be negotiated.
+pub(crate) fn pinned_tls() -> impl Iterator<Item = (Pins, &'static str, &'static str)> {
+    let suites = [
+        (CipherSuite::TLS_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
+        (CipherSuite::TLS_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+        (CipherSuite::TLS_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+    ];
+    let groups = [
+        (KeyExchange::X25519, "x25519"),
+        (KeyExchange::Secp256r1, "secp256r1"),
+        (KeyExchange::Secp384r1, "secp384r1"),
+    ];
+    suites.into_iter().zip(groups).map(|((cipher_suite, suite), (key_exchange, group))| {
+        (Pins { cipher_suite, key_exchange, ..Pins::default() }, suite, group)
+    })
+}
 
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,

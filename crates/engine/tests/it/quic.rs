@@ -1,11 +1,11 @@
 //! HTTP/3 over QUIC against a scripted server, on a virtual clock.
 
-use model::pins::{CipherSuite, CongestionControl, KeyExchange};
+use model::pins::CongestionControl;
 use model::sample::FailureKind;
 use model::{HttpVersion, Outcome, Pins};
 use proptest::prelude::*;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, pinned_tls};
 use crate::quic_peer::*;
 
 #[test]
@@ -142,18 +142,7 @@ fn every_congestion_control_moves_an_upload() {
 
 #[test]
 fn exactly_what_is_pinned_is_negotiated() {
-    let suites = [
-        (CipherSuite::TLS_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
-        (CipherSuite::TLS_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
-        (CipherSuite::TLS_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
-    ];
-    let groups = [
-        (KeyExchange::X25519, "x25519"),
-        (KeyExchange::Secp256r1, "secp256r1"),
-        (KeyExchange::Secp384r1, "secp384r1"),
-    ];
-    for ((cipher_suite, suite), (key_exchange, group)) in suites.into_iter().zip(groups) {
-        let pins = Pins { cipher_suite, key_exchange, ..Pins::default() };
+    for (pins, suite, group) in pinned_tls() {
         let mut run =
             join(&Net::CLEAN, &pins, Script::replying(vec![Reply::Whole(response(b"x"))]), vec![get("/")]);
         run_until_finished(&mut run, 1);

@@ -9,7 +9,7 @@ use engine::{
     Connection, Event, Handshake, HeaderBytes, Input, NotNow, Protocol, Request, RequestId, Sink, Transmit,
 };
 use model::assignment::Trust;
-use model::pins::{CipherSuite, KeyExchange, TlsVersion};
+use model::pins::TlsVersion;
 use model::sample::{Failure, FailureKind};
 use model::tls::{ClientCertificate, TlsOffer};
 use model::{Outcome, Pins, Variant};
@@ -18,7 +18,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConnection;
 use rustls_pki_types::ServerName;
 
-use crate::authority::{Authority, NAME};
+use crate::authority::{Authority, NAME, pinned_tls};
 use crate::quic_peer::{assert_failed, assert_failure, get};
 
 /// How the client's input is cut.
@@ -237,18 +237,7 @@ fn plaintext_right_behind_the_handshake_comes_after_it() {
 
 #[test]
 fn exactly_what_is_pinned_is_negotiated() {
-    let suites = [
-        (CipherSuite::TLS_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
-        (CipherSuite::TLS_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
-        (CipherSuite::TLS_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
-    ];
-    let groups = [
-        (KeyExchange::X25519, "x25519"),
-        (KeyExchange::Secp256r1, "secp256r1"),
-        (KeyExchange::Secp384r1, "secp384r1"),
-    ];
-    for ((cipher_suite, suite), (key_exchange, group)) in suites.into_iter().zip(groups) {
-        let pins = Pins { cipher_suite, key_exchange, ..Pins::default() };
+    for (pins, suite, group) in pinned_tls() {
         let facts = exchange(&pins, Cut::Whole);
         assert_eq!(facts.cipher_suite.as_deref(), Some(suite));
         assert_eq!(facts.key_exchange.as_deref(), Some(group));

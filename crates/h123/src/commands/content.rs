@@ -28,7 +28,7 @@ enum Action {
     Make(Box<MakeArgs>),
     /// List the media in the cache
     List(CacheArgs),
-    /// Remove the media in the cache; folders that were made from it keep their files
+    /// Remove the media in the cache, unfinished media too; folders that were made from it keep their files
     Clean(CacheArgs),
 }
 
@@ -158,6 +158,16 @@ fn make(args: &MakeArgs, stop: &AtomicBool) -> Result<Exit> {
 
 impl MakeArgs {
     fn settings(&self) -> Result<ContentSettings, String> {
+        if let Some(input) = &self.input {
+            let problem = match fs::metadata(input) {
+                Ok(found) if found.is_file() => None,
+                Ok(_) => Some("it is not a file".to_owned()),
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(problem) = problem {
+                return Err(format!("--input: cannot read {}: {problem}", input.display()));
+            }
+        }
         let settings = ContentSettings {
             input: self.input.clone(),
             length_ns: self.length,
@@ -201,16 +211,62 @@ fn list(cache: &Path) -> Result<Exit> {
     }
     print(&listed.trim_fmt())?;
     note(false, &format!("the cache is {}", cache.display()));
+    let unfinished = media::unfinished(cache)?;
+    if !unfinished.is_empty() {
+        note(false, &format!("{}; `h123 content clean` removes what is unfinished", describe(&unfinished)));
+    }
     Ok(Exit::Done)
 }
 
 fn clean(cache: &Path) -> Result<Exit> {
-    let entries = media::cached(cache)?;
-    for entry in &entries {
-        fs::remove_dir_all(&entry.folder)
-            .with_context(|| format!("cannot remove {}", entry.folder.display()))?;
+    let entries = media::cached(cache)?.into_iter().map(|entry| (entry.folder, entry.bytes));
+    let entries: Vec<(PathBuf, u64)> = entries.collect();
+    let unfinished = media::unfinished(cache)?;
+    for (folder, _) in entries.iter().chain(&unfinished) {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    print(&format!("removed {} entries, {}", entries.len(), format_bytes(float(bytes))))?;
+    let bytes = format_bytes(float(entries.iter().map(|(_, bytes)| bytes).sum()));
+    let mut text = format!("removed {}, {bytes}", counted_entries(entries.len()));
+    if !unfinished.is_empty() {
+        text = format!("{text}; {}", describe(&unfinished));
+    }
+    print(&text)?;
     Ok(Exit::Done)
+}
+
+/// `2 unfinished entries, 43.0 MB`.
+fn describe(unfinished: &[(PathBuf, u64)]) -> String {
+    let bytes = format_bytes(float(unfinished.iter().map(|(_, bytes)| bytes).sum()));
+    format!("{}, {bytes}", counted_entries(unfinished.len()).replacen(' ', " unfinished ", 1))
+}
+
+fn counted_entries(count: usize) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    #[test]
+    fn unfinished_entries_are_counted() {
+        let of = |bytes| (PathBuf::from("new-x"), bytes);
+        assert_eq!(describe(&[of(1_000)]), "1 unfinished entry, 1 kB");
+        assert_eq!(describe(&[of(1_000), of(2_000)]), "2 unfinished entries, 3 kB");
+    }
+
+    #[test]
+    fn a_missing_input_is_wrong_usage() {
+        let settings = |words: &[&str]| {
+            let command = MakeArgs::augment_args(clap::Command::new("make"));
+            let matches = command.try_get_matches_from([&["make", "film"], words].concat()).unwrap();
+            MakeArgs::from_arg_matches(&matches).unwrap().settings().map(drop)
+        };
+        assert_eq!(settings(&[]), Ok(()));
+        let missing = settings(&["--input", "/no/such.mp4"]).unwrap_err();
+        assert_eq!(missing, "--input: cannot read /no/such.mp4: No such file or directory (os error 2)");
+        assert_eq!(settings(&["--input", "/"]), Err("--input: cannot read /: it is not a file".to_owned()));
+    }
 }

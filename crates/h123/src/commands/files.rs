@@ -12,7 +12,7 @@ use crate::exit::{Exit, UsageError};
 use crate::library::Kind;
 use crate::terminal::{note, print, table};
 
-/// List the studies, networks, pages, media, topologies and servers that commands can name
+/// List the studies, networks, pages, media, timing scripts, topologies and servers that commands can name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 list
@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
     kind: Option<Kind>,
 }
 
-/// Print the file of a study, network, page, media, topology or server
+/// Print the file of a study, network, page, media, timing script, topology or server
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 show north-carolina
@@ -36,7 +36,7 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
-/// Copy a study, network, page, media, topology or server under a new name
+/// Copy a study, network, page, media, timing script, topology or server under a new name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 new study shop
@@ -52,7 +52,7 @@ pub(crate) struct NewArgs {
     ///
     /// Example: office
     name: String,
-    /// Copy this one [default: quick, dsl, small, clip, pair or nginx]
+    /// Copy this one [default: quick, dsl, small, clip, video, pair or nginx]
     ///
     /// Example: --from tokyo
     #[arg(long, value_name = "NAME")]
@@ -70,7 +70,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
             let files = kind.files(&name).map_err(UsageError)?;
             let Some(main) = files.first() else { continue };
             let place = if Path::new(&main.file).exists() { main.file.as_str() } else { "built in" };
-            table.add_row([name.as_str(), title(&main.text), place]);
+            table.add_row([name.as_str(), &title(kind, main), place]);
         }
         print(&format!("{}\n", table.trim_fmt()))?;
     }
@@ -78,10 +78,16 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
 }
 
 /// The title of a file, or the question of a study.
-fn title(text: &str) -> &str {
-    let values = text.lines().filter_map(|line| line.split_once(" = \""));
+fn title(kind: Kind, file: &DataFile) -> String {
+    if kind == Kind::Replay {
+        // The header is a line; a script may be long.
+        let header = file.text.lines().next().map(serde_json::from_str::<serde_json::Value>);
+        let title = header.and_then(Result::ok).and_then(|header| Some(header["title"].as_str()?.to_owned()));
+        return title.unwrap_or_default();
+    }
+    let values = file.text.lines().filter_map(|line| line.split_once(" = \""));
     let mut titles = values.filter(|(key, _)| matches!(*key, "title" | "question"));
-    titles.next().map_or("", |(_, value)| value.trim_end_matches('"'))
+    titles.next().map_or(String::new(), |(_, value)| value.trim_end_matches('"').to_owned())
 }
 
 /// Prints the files of a name.
@@ -128,6 +134,7 @@ pub(crate) fn create(args: &NewArgs) -> Result<Exit> {
         Kind::Network => "dsl",
         Kind::Page => "small",
         Kind::Media => "clip",
+        Kind::Replay => "video",
         Kind::Topology => "pair",
         Kind::Server => "nginx",
     };
@@ -161,6 +168,7 @@ pub(crate) fn create(args: &NewArgs) -> Result<Exit> {
         Kind::Network | Kind::Topology => format!("h123 lab {name} --describe"),
         Kind::Page => format!("h123 serve, whose address ends with /{name}/"),
         Kind::Media => format!("h123 content make {name}-files --modelled {name}"),
+        Kind::Replay => format!("h123 load URL --script replays/{name}.jsonl"),
         Kind::Server => format!("h123 servers show {name}"),
     };
     note(false, &format!("a copy of {}/{from}; edit it, then try: {next}", kind.folder()));
@@ -172,6 +180,6 @@ fn target(kind: Kind, file: &DataFile, from: &str, name: &str) -> String {
     let folder = kind.folder();
     match file.file.strip_prefix(&format!("{folder}/{from}/")) {
         Some(rest) => format!("{folder}/{name}/{rest}"),
-        None => format!("{folder}/{name}.toml"),
+        None => format!("{folder}/{name}.{}", kind.extension()),
     }
 }

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use drive::browsers::run::Observation;
 use drive::input::read_text;
 use drive::outside::crawl;
 use model::Page;
@@ -24,6 +27,7 @@ use crate::terminal::{note, print};
 #[command(after_help = "Examples:
   h123 page-model shop.har > pages/shop.toml
   h123 page-model https://www.example.test/ -o pages/example.toml
+  h123 page-model https://www.example.test/ --browser chromium
 
 A HAR file knows what scripts request; save one with the network tools of a browser. A URL is fetched once: at most 300 \
 resources, 50 MB, and 10 s for each.")]
@@ -37,22 +41,39 @@ pub(crate) struct PageModelArgs {
     /// Example: -o pages/shop.toml
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Load the URL in this browser, which runs its scripts, instead of following its HTML and CSS
+    ///
+    /// Example: --browser chromium
+    #[arg(long, value_name = "NAME")]
+    browser: Option<String>,
     #[command(flatten)]
     trust: TrustOptions,
 }
 
-/// Runs the command.
+/// Runs the command. Only a browser needs signals to be watched.
 ///
 /// # Errors
 /// The source is no page, or the file exists already.
-pub(crate) fn run(args: &PageModelArgs) -> Result<Exit> {
+pub(crate) fn run(
+    args: &PageModelArgs,
+    watch_signals: impl FnOnce() -> Result<Arc<AtomicBool>>,
+) -> Result<Exit> {
     if let Some(output) = args.output.as_deref().filter(|output| output.symlink_metadata().is_ok()) {
         return Err(UsageError(format!("{} exists; choose another name", output.display())).into());
     }
     let is_url = ["http://", "https://"].iter().any(|scheme| args.source.starts_with(scheme));
-    let text = match is_url {
-        true => page_of_url(&Url::parse(&args.source).map_err(UsageError)?, &args.trust.resolve()?)?,
-        false => page_of_har(Path::new(&args.source))?,
+    let url = || Url::parse(&args.source).map_err(UsageError);
+    let text = match (is_url, &args.browser) {
+        (true, Some(browser)) => {
+            page_of_browser(&url()?, &args.trust.resolve()?, browser, &*watch_signals()?)?
+        }
+        (true, None) => page_of_url(&url()?, &args.trust.resolve()?)?,
+        (false, None) => page_of_har(Path::new(&args.source))?,
+        (false, Some(_)) => {
+            return Err(
+                UsageError("--browser requires a URL; a HAR file is a recorded load already".into()).into()
+            );
+        }
     };
     // What was written can be read: the limits of pages hold.
     let page = Page::parse("page", Source { file: "the page", text: &text })?;
@@ -85,10 +106,28 @@ pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError
     Ok(page_file(&url.to_string(), &found.resources, &notes))
 }
 
+/// The page file of a URL, by what a browser requests for it.
+fn page_of_browser(url: &Url, trust: &Trust, name: &str, stop: &AtomicBool) -> Result<String> {
+    let browser = drive::Browsers::find(name).map_err(|error| UsageError(error.to_string()))?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let har = browser
+        .record(url, &Observation::default(), trust, &program, stop)
+        .map_err(|error| UsageError(format!("{url} cannot be modelled: {error:#}")))?;
+    let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{url} cannot be modelled: {reason}"));
+    Ok(page_of_har_text(&har, &fault)?)
+}
+
 fn page_of_har(path: &Path) -> Result<String, UsageError> {
     let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{}: {reason}", path.display()));
     let text = read_text(path).map_err(|error| fault(&format!("{error}; name a HAR file or a URL")))?;
-    let page = parse_har(&text).map_err(|error| fault(&error))?;
+    page_of_har_text(&text, &fault)
+}
+
+fn page_of_har_text(
+    text: &str,
+    fault: &dyn Fn(&dyn std::fmt::Display) -> UsageError,
+) -> Result<String, UsageError> {
+    let page = parse_har(text).map_err(|error| fault(&error))?;
     let mut notes = vec!["Recorded by a browser.".to_owned()];
     if page.left_out > 0 {
         let records = counted(page.left_out as u64, "record");

@@ -1,8 +1,12 @@
 //! `h123 record`: a timing script of what was observed.
 
+mod browser;
+
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -13,26 +17,29 @@ use model::units::{counted, format_ns};
 use model::{Cell, Plan};
 use workload::recording::{Choice, LogRecorder, Recording, SessionOf, Waits, record_har, record_samples};
 
+use self::browser::BrowserOptions;
 use super::class_option::{ClassOption, classes};
 use super::log_format::log_format;
 use crate::exit::{Exit, UsageError};
 use crate::study::result::open;
 use crate::terminal::{note, print};
 
-/// Make a timing script of a HAR file, an access log, or a client's session in a result
+/// Make a timing script of a HAR file, an access log, a client's session in a result, or a browser's session
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 record evening.har -o replays/evening.jsonl
   h123 record results/video --cell h2 --class 'video=/bytes/*' -o session.jsonl
   h123 record access.log --log-format nginx --client 40001 > session.jsonl
   h123 record session.jsonl --tsv > session.tsv
+  h123 record https://www.example.test/ --browser chromium --variant h2 -o page.jsonl
 
 A script contains what was requested, when, and what each request waited for; docs/scripts.md describes it. \
-Studies replay it with a workload of kind `script`, and `h123 load` with --script. Failed requests and \
-requests with bodies are left out. Of a HAR file's fields only accept, accept-encoding and accept-language are \
+Studies replay it with a workload of kind `script`, and `h123 load` with --script. Requests without \
+a response or with bodies are left out, and those of a result that failed; a status such as 404 in a HAR file or an access \
+log is what a replay expects. Of a HAR file's fields only accept, accept-encoding and accept-language are \
 kept, because others may be secrets.")]
 pub(crate) struct RecordArgs {
-    /// A HAR file, an access log, a result folder, or a timing script to convert
+    /// A HAR file, an access log, a result folder, a timing script to convert, or with --browser a URL
     ///
     /// Example: evening.har
     source: PathBuf,
@@ -94,17 +101,22 @@ pub(crate) struct RecordArgs {
     /// Example: --log-format '{client} [{time}] "{request}" {status} {bytes} {request_time_s}'
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
+    #[command(flatten)]
+    browser: BrowserOptions,
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// The source has no session, or the file exists already.
-pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
+pub(crate) fn run(
+    args: &RecordArgs,
+    watch_signals: impl FnOnce() -> Result<Arc<AtomicBool>>,
+) -> Result<Exit> {
     if let Some(output) = args.output.as_deref().filter(|output| output.symlink_metadata().is_ok()) {
         return Err(UsageError(format!("{} exists; choose another name", output.display())).into());
     }
-    let mut recording = record(args)?;
+    let mut recording = record(args, watch_signals)?;
     if let Some(title) = &args.title {
         recording.script.title.clone_from(title);
     }
@@ -119,11 +131,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<Exit> {
         }
         None => print(text.trim_end())?,
     }
-    note(false, &describe(&recording));
+    note(false, &describe(&recording, args.tsv));
     Ok(Exit::Done)
 }
 
-fn record(args: &RecordArgs) -> Result<Recording> {
+fn record(args: &RecordArgs, watch_signals: impl FnOnce() -> Result<Arc<AtomicBool>>) -> Result<Recording> {
     let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{}: {reason}", args.source.display()));
     let choice = Choice {
         origin: args.origin.as_ref().map(|origin| origin.trim_end_matches('/').to_owned()),
@@ -131,6 +143,18 @@ fn record(args: &RecordArgs) -> Result<Recording> {
         classes: classes(&args.classes),
         fields: args.fields.iter().map(|name| name.to_ascii_lowercase()).collect(),
     };
+    let text = args.source.to_str().unwrap_or_default();
+    match (["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)), &args.browser.browser) {
+        (true, Some(name)) => return args.browser.record(text, name, choice, watch_signals),
+        (true, None) => {
+            return Err(UsageError("a URL requires --browser, such as `--browser chromium`".into()).into());
+        }
+        (false, Some(_)) => {
+            let problem = "--browser requires a URL; a browser's session in a result is recorded without it";
+            return Err(UsageError(problem.into()).into());
+        }
+        (false, None) => {}
+    }
     if args.source.is_dir() {
         return record_result(args, &choice);
     }
@@ -148,10 +172,16 @@ fn record(args: &RecordArgs) -> Result<Recording> {
         let name_one = "name a HAR file, an access log, a result folder or a timing script";
         // A log may be larger than the longest text.
         if let Ok(text) = read_text(&args.source) {
-            if let Ok(ParsedScript { script, .. }) = ParsedScript::parse(&text) {
-                return Ok(Recording { script, ..Recording::default() });
+            match ParsedScript::parse(&text) {
+                Ok(ParsedScript { script, .. }) => {
+                    return Ok(Recording { script, ..Recording::default() });
+                }
+                Err(error) if text.lines().next().is_some_and(|first| first.contains("\"h123_script\"")) => {
+                    return Err(fault(&error).into());
+                }
+                Err(_) => {}
             }
-            if text.trim_start().starts_with('{') && text.contains("\"entries\"") {
+            if is_har(&text) {
                 return Ok(record_har(&text, &choice).map_err(|error| fault(&error))?);
             }
         }
@@ -161,6 +191,18 @@ fn record(args: &RecordArgs) -> Result<Recording> {
         });
     }
     record_log(args, choice)
+}
+
+/// Whether a text is meant to be HAR: an object with entries, with a log, or over several lines. Access logs
+/// in JSON have an object in each line.
+fn is_har(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let has_log = |first: &str| {
+        let object = serde_json::from_str::<serde_json::Value>(first);
+        object.map_or(true, |object| object.get("log").is_some_and(serde_json::Value::is_object))
+    };
+    text.starts_with('{')
+        && (text.contains("\"entries\"") || has_log(text.lines().next().unwrap_or_default()))
 }
 
 fn record_log(args: &RecordArgs, choice: Choice) -> Result<Recording> {
@@ -222,17 +264,19 @@ fn find_cell<'p>(plan: &'p Plan, wanted: &[String]) -> Result<&'p Cell, UsageErr
     }
 }
 
-/// The script in one line, and what was left out of it.
-fn describe(recording: &Recording) -> String {
+/// The script in one line, and what was left out of it. h2load's format does not have what requests waited
+/// for.
+fn describe(recording: &Recording, is_tsv: bool) -> String {
     let Recording { script, left_out } = recording;
     let TimingScript { requests, .. } = script;
     let waiting = requests.iter().filter(|request| !request.after.is_empty()).count();
-    let mut text = format!(
-        "{} in {}; {} for others",
-        counted(requests.len() as u64, "request"),
-        format_ns(script.lasts_ns()),
-        if waiting == 1 { "1 waits".to_owned() } else { format!("{waiting} wait") },
-    );
+    let kept = match (is_tsv, waiting) {
+        (true, _) => "times and URLs only".to_owned(),
+        (false, 1) => "1 waits for others".to_owned(),
+        (false, _) => format!("{waiting} wait for others"),
+    };
+    let count = counted(requests.len() as u64, "request");
+    let mut text = format!("{count} in {}; {kept}", format_ns(script.lasts_ns()));
     let left_out: Vec<String> = left_out.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     if !left_out.is_empty() {
         text = format!("{text}; left out: {}", left_out.join(", "));
@@ -253,10 +297,22 @@ mod tests {
         };
         let script = TimingScript { requests: vec![request(&[]), request(&[0])], ..TimingScript::default() };
         let left_out = [("that failed", 2), ("of other origins", 1)].into();
-        let words = describe(&Recording { script, left_out });
+        let recording = Recording { script, left_out };
         assert_eq!(
-            words,
+            describe(&recording, false),
             "2 requests in 1.5 s; 1 waits for others; left out: 1 of other origins, 2 that failed"
         );
+        let of_tsv = describe(&recording, true);
+        assert!(of_tsv.starts_with("2 requests in 1.5 s; times and URLs only; left out: "), "{of_tsv}");
+    }
+
+    #[test]
+    fn broken_har_is_told_from_access_logs() {
+        for text in ["{", "{\"log\":{}}", "{\n \"log\": {\n", "\u{feff} {\"log\":{\"entries\":[}}", "{}x"] {
+            assert!(is_har(text), "{text}");
+        }
+        for text in ["", "{\"path\":\"/\"}\n{\"path\":\"/\"}\n", "GET / 200", "{\"log\":\"access\"}\n"] {
+            assert!(!is_har(text), "{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `h123 run`: plan, run every cell, store, analyse, report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,10 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use drive::{Adapter, Authority, Clients, Servers};
-use model::Plan;
+use drive::browsers::players;
+use drive::{Adapter, Authority, ExternalClient, Servers};
+use model::external::OWN_CLIENT;
+use model::media::MediaSource;
 use model::plan::ServerChain;
+use model::player::PlayerLibrary;
 use model::units::counted;
+use model::{Cell, Plan};
 use store::ResultFolder;
 
 use crate::exit::{Exit, UsageError};
@@ -94,7 +98,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let cores = Cores::of_this_process(&plan.cores)?;
     // A program that is not installed is the outcome of its runs, not an error here.
     let find_server = |name: &str| Ok((name.to_owned(), Servers::find(name)?));
-    let find_client = |name: &str| Ok((name.to_owned(), Clients::find(name)?));
+    let find_client = |name: &str| Ok((name.to_owned(), ExternalClient::find(name)?));
     let servers: BTreeMap<_, _> = plan.adapters().into_iter().map(find_server).collect::<Result<_>>()?;
     check_connections(&plan, &servers, &cores)?;
     let clients = plan.external_clients().into_iter().map(find_client).collect::<Result<_>>()?;
@@ -106,6 +110,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     }
     let emulation = Emulation::enter(&plan);
     announce(&plan, &folder, &emulation, args);
+    let content = write_content(&plan, &servers, &folder)?;
     let study = Study {
         plan: &plan,
         servers,
@@ -116,10 +121,13 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         cores,
         program: std::env::current_exe().context("cannot find the path of this program")?,
         pages: plan.pages(),
-        content: write_content(&plan, &folder)?,
+        content,
         pcap: args.pcap,
         stop,
     };
+    for (name, _) in study.clients.iter().filter(|(_, client)| client.lacks_sandbox()) {
+        note(args.quiet, &format!("{name} runs without its sandbox, because h123 runs as root"));
+    }
     let now = environment(&study, &emulation, command(args, &plan));
     if args.resume.is_none() {
         folder.write_json("plan.json", &plan)?;
@@ -208,13 +216,33 @@ fn result_folder(args: &RunArgs, plan: &Plan) -> Result<ResultFolder> {
     ResultFolder::create(&folder, BYTES_PER_RUN * plan.least_runs().len() as u64)
 }
 
-/// Writes pages and video segments as files for servers that serve a folder.
-fn write_content(plan: &Plan, folder: &ResultFolder) -> Result<PathBuf> {
+/// Writes pages and media as files for servers that serve a folder; modelled media, which may have gigabytes,
+/// only if there is one.
+fn write_content(plan: &Plan, servers: &BTreeMap<String, Adapter>, folder: &ResultFolder) -> Result<PathBuf> {
     let content = folder.logs().join("content");
     drive::write_content(&content, &plan.pages())?;
-    drive::write_segments(&content, &plan.segments())?;
-    plan.media.iter().try_for_each(|media| drive::write_media(&content, media))?;
+    let mut contents = plan.cells.iter().map(|cell| cell.chain.content_server());
+    let is_read = contents.any(|(name, set)| servers.get(name).is_some_and(|server| server.reads_files(set)));
+    if is_read {
+        drive::write_segments(&content, &plan.segments())?;
+    }
+    let mut written =
+        plan.media.iter().filter(|media| is_read || !matches!(media.source, MediaSource::Modelled(_)));
+    written.try_for_each(|media| drive::write_media(&content, media))?;
+    write_players(plan, &content)?;
     Ok(content)
+}
+
+/// Writes the pages of the players in browsers. Cells whose player is not installed are unsupported.
+fn write_players(plan: &Plan, content: &Path) -> Result<()> {
+    let in_browser = |cell: &Cell| {
+        let player = plan.workload_of(&cell.group).workload.player()?;
+        let is_run = cell.group.client != OWN_CLIENT && cell.unsupported.is_none();
+        player.browser.as_ref().filter(|_| is_run).map(|play| play.library)
+    };
+    let libraries: BTreeSet<PlayerLibrary> = plan.cells.iter().filter_map(in_browser).collect();
+    let mut installed = libraries.into_iter().filter(|library| players::find(*library).is_ok());
+    installed.try_for_each(|library| players::write_page(content, library))
 }
 
 /// The command that repeats the measurement.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::Authority;
+use model::clean::clean;
 use model::media::Media;
 use model::study::Library;
 use model::units::counted;
@@ -132,6 +133,11 @@ struct ServeConfig {
     /// Whether HTTP/3 takes early data.
     #[serde(default)]
     early_data: bool,
+    /// The port at which responses over TLS announce HTTP/3.
+    alternative_port: Option<u16>,
+    /// Whether caches may keep the resources of pages.
+    #[serde(default)]
+    cacheable: bool,
     /// Requests in flight on one connection.
     concurrent_streams: Option<u32>,
     /// Flow-control window of one stream.
@@ -206,8 +212,8 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
     let mut config = Config::new(listen);
     config.identity =
         Some(Identity { certificate_pem: identity.certificate_pem.into(), key_pem: identity.key_pem.into() });
-    config.pages = all_pages()?;
-    config.media = all_media()?;
+    config.pages = all_pages();
+    config.media = all_media();
     config.root = args.root.clone();
     let missing_status = args.missing.parse().context("--missing is not a status")?;
     let cutting = JustInTime { keeps_indexes: !args.no_index_cache, missing_status };
@@ -236,31 +242,32 @@ fn exposure(args: &ServeArgs) -> Option<String> {
     ))
 }
 
-/// Every page in the data files.
-///
-/// # Errors
-/// A page whose file is wrong.
-pub(crate) fn all_pages() -> Result<Vec<Page>> {
+/// Every page in the data files; pages whose files are wrong are left out with a warning.
+pub(crate) fn all_pages() -> Vec<Page> {
     let parse = |name: &String| -> Result<Page> {
         let file = DataFiles::default().page(name).map_err(UsageError)?;
         Ok(Page::parse(name, source(&file))?)
     };
-    let pages = DataFiles::default().pages().iter().map(parse).collect::<Result<Vec<Page>>>()?;
+    let mut pages = served(DataFiles::default().pages().iter().map(parse), &|text| note(false, text));
     // The bodies of real pages are elsewhere.
-    Ok(pages.into_iter().filter(|page| !page.is_outside()).collect())
+    pages.retain(|page| !page.is_outside());
+    pages
 }
 
-/// All media in the data files.
-///
-/// # Errors
-/// Media whose file is wrong.
-pub(crate) fn all_media() -> Result<Vec<Media>> {
+/// All media in the data files; media whose files are wrong are left out with a warning.
+pub(crate) fn all_media() -> Vec<Media> {
     let files = DataFiles::default();
     let parse = |name: &String| -> Result<Media> {
         let file = files.media_file(name).map_err(UsageError)?;
         Ok(Media::parse(name, source(&file))?)
     };
-    files.media().iter().map(parse).collect()
+    served(files.media().iter().map(parse), &|text| note(false, text))
+}
+
+/// What can be served; `warn` hears of the rest. One wrong file of the user's must not stop everything else.
+fn served<T>(read: impl Iterator<Item = Result<T>>, warn: &dyn Fn(&str)) -> Vec<T> {
+    let report = |error: anyhow::Error| warn(&clean(&format!("warning: {error:#}; it is not served")));
+    read.filter_map(|own| own.map_err(report).ok()).collect()
 }
 
 fn lab_config(file: &Path) -> Result<Config> {
@@ -281,6 +288,8 @@ fn lab_config(file: &Path) -> Result<Config> {
     config.threads = written.threads.unwrap_or(1);
     config.pins = written.pins;
     config.early_data = written.early_data;
+    config.alternative_port = written.alternative_port;
+    config.is_cacheable = written.cacheable;
     config.concurrent_streams = written.concurrent_streams.unwrap_or(config.concurrent_streams);
     config.stream_window_bytes = written.stream_window_bytes.unwrap_or(config.stream_window_bytes);
     // The connection's window is at least as large as a stream's.
@@ -308,6 +317,15 @@ mod tests {
         assert!(all.contains("every network") && all.contains("all files under /srv"), "{all}");
         let one = exposed(&["--bind", "192.0.2.1"]).unwrap();
         assert!(one.contains("192.0.2.1 is reachable") && !one.contains("files"), "{one}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_left_out_with_a_warning() {
+        let warnings = std::cell::RefCell::new(Vec::new());
+        let read = [Ok(1), Err(anyhow::anyhow!("media/x.toml:1:1: no title")), Ok(2)];
+        let served = served(read.into_iter(), &|text| warnings.borrow_mut().push(text.to_owned()));
+        assert_eq!(served, [1, 2]);
+        assert_eq!(warnings.into_inner(), ["warning: media/x.toml:1:1: no title; it is not served"]);
     }
 
     #[test]

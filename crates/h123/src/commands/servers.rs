@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use drive::installed::{self, Installation};
-use drive::{Clients, Servers, Support};
+use drive::{ExternalClient, Servers, Support};
 use model::Variant;
 
 use crate::exit::{Exit, UsageError};
@@ -110,8 +110,8 @@ fn list() -> Result<Exit> {
         });
     }
     let mut clients = table(&["client", "version", "variants", "program"]);
-    for name in Clients::names() {
-        clients.add_row(match Clients::find(&name)?.probe(&program) {
+    for name in ExternalClient::names() {
+        clients.add_row(match ExternalClient::find(&name)?.probe(&program) {
             Ok(found) => {
                 let variants = supported(found.variants, "", &mut reasons);
                 vec![name, found.version, variants, found.program.display().to_string()]

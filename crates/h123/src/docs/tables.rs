@@ -30,6 +30,7 @@ pub(super) fn all() -> Vec<(String, String)> {
         ("network keys".to_owned(), joined_keys("the network", &model::network::KEYS[..NETWORK_TABLES])),
         ("server keys".to_owned(), joined_keys("the server", drive::SERVER_KEYS)),
         ("client keys".to_owned(), joined_keys("the client", drive::CLIENT_KEYS)),
+        ("browser keys".to_owned(), joined_keys("the browser", drive::BROWSER_KEYS)),
     ];
     tables.extend(columns());
     tables.extend(keys("study", model::study::KEYS));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use drive::{Adapter, Identity, RunningServer, StartSpec, Support};
 use lab::{Lab, Node};
 use model::assignment::Target;
+use model::options::Visit;
 use model::plan::ServerChain;
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
@@ -44,7 +45,11 @@ impl Study<'_> {
     /// Why the servers of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_servers(&self, cell: &Cell) -> Option<String> {
         if let Some(remote) = &cell.chain.remote {
-            return self.outside.unsupported(remote, cell.group.variant);
+            let reason = self.upgrades(cell).then(|| {
+                "the visit `upgrade` needs a server that h123 starts; remove `visit` from the workload"
+                    .to_owned()
+            });
+            return reason.or_else(|| self.outside.unsupported(remote, cell.group.variant));
         }
         let page = self.plan.workloads[cell.group.workload].workload.page();
         let pages = page.map_or(&[][..], std::slice::from_ref);
@@ -117,7 +122,7 @@ impl Study<'_> {
             let server = self.adapter(&back.server)?.start(node, &spec)?;
             behind.push((target_of(&server, back.variant)?, server));
         }
-        let variants: BTreeSet<Variant> = users.iter().map(|cell| cell.group.variant).collect();
+        let variants: BTreeSet<Variant> = users.iter().flat_map(|cell| self.offered(cell)).collect();
         let node = node_of(lab, &chain.node)?;
         let identity = self.identity_of(node)?;
         let spec = StartSpec {
@@ -135,6 +140,16 @@ impl Study<'_> {
         let backs = behind.into_iter().rev().map(|(_, server)| server);
         let servers = std::iter::once(front).chain(backs).collect();
         Ok(RunningChain { chain: chain.clone(), servers, remote: None })
+    }
+
+    /// The variants that the server of a cell offers: clients that follow Alt-Svc begin with HTTP/2.
+    fn offered(&self, cell: &Cell) -> Vec<Variant> {
+        let first = self.upgrades(cell).then_some(Variant::H2);
+        std::iter::once(cell.group.variant).chain(first).collect()
+    }
+
+    fn upgrades(&self, cell: &Cell) -> bool {
+        self.plan.workload_of(&cell.group).options.connections.visit == Visit::Upgrade
     }
 
     /// The study's pages, delivered as the workloads of these cells want it.
@@ -196,6 +211,11 @@ impl RunningServers<'_> {
         let chain = self.chains.iter().find(|running| running.chain == cell.chain).ok_or_else(missing)?;
         match (&chain.remote, chain.servers.first()) {
             (Some(remote), _) => study.remote_targets(cell, remote),
+            // The page's URL is that of HTTP/2.
+            (None, Some(front)) if study.upgrades(cell) => {
+                let variant = cell.group.variant;
+                Ok(vec![Target { variant, ..target_of(front, Variant::H2)? }])
+            }
             (None, Some(front)) => Ok(vec![target_of(front, cell.group.variant)?]),
             (None, None) => Err(missing()),
         }

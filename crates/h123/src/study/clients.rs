@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use drive::ExternalSpec;
 use drive::client::{ClientOutcome, Limits, Stops};
-use drive::{ExternalSpec, Support};
 use lab::{Lab, LabError, Node, OwnFile};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference, Target};
 use model::clients::{DESCRIPTORS_A_PROCESS, spread};
@@ -48,11 +48,9 @@ impl Study<'_> {
     /// Why the clients of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_clients(&self, cell: &Cell) -> Option<String> {
         let of_client = || {
-            let program = self.clients.get(&cell.group.client)?.probe(&self.program).ok()?;
-            match program.support(cell.group.variant) {
-                Support::Supported => None,
-                Support::Unsupported(reason) => Some(reason),
-            }
+            let client = self.clients.get(&cell.group.client)?;
+            let workload = &self.plan.workload_of(&cell.group).workload;
+            client.unsupported(cell.group.variant, workload, self.plan.pins_of(cell), &self.program)
         };
         cell.unsupported.clone().or_else(of_client)
     }
@@ -103,6 +101,7 @@ impl Study<'_> {
             record.samples.extend(client.samples);
             record.connections.extend(client.connections);
             record.player.extend(client.player);
+            record.page_events.extend(client.page_events);
             record.clients.push(ClientReport { group: cell.group.group, ..client.report });
             if !client.outcome.is_ok() {
                 outcome = outcome.and(Err(client.outcome));
@@ -162,7 +161,7 @@ impl Study<'_> {
             let one = assignment(Clients::ONE)?;
             // The plan has checked that one client can do this.
             let workload = workload.merged(group.clients).unwrap_or(one.workload);
-            return self.run_external(node, group, &Assignment { workload, ..one }, &limits, logs);
+            return self.run_external(node, cell, &Assignment { workload, ..one }, &limits, logs);
         }
         let assignments: Vec<Assignment> = processes.into_iter().map(assignment).collect::<Result<_, _>>()?;
         let stops = Stops { kill: self.stop, end: enough };
@@ -211,21 +210,25 @@ impl Study<'_> {
     fn run_external(
         &self,
         node: &Node,
-        group: &ClientGroup,
+        cell: &Cell,
         assignment: &Assignment,
         limits: &Limits,
         logs: &Path,
     ) -> Result<ClientOutcome, Outcome> {
+        let (group, is_outside) = (&cell.group, cell.chain.remote.is_some());
         let Some(client) = self.clients.get(&group.client) else {
             return Err(Outcome::failed(
                 FailureKind::Client,
                 format!("there is no client `{}`", group.client),
             ));
         };
+        let key_hash = self.authority.key_hash();
         let spec = ExternalSpec {
             folder: &logs.join(log_name("client", group)),
             log: &logs.join(log_name("client.log", group)),
             tool: &self.program,
+            // Servers that h123 does not start have other keys.
+            key_hash: if is_outside { "" } else { &key_hash },
             has_names: self.cover_hosts_file(node, &assignment.target)?,
             stop: self.stop,
         };
@@ -235,7 +238,7 @@ impl Study<'_> {
     /// Puts the server's name into a client node's /etc/hosts: most external clients cannot be given an
     /// address for a name. Returns whether the node has an /etc/hosts to itself.
     fn cover_hosts_file(&self, node: &Node, target: &Target) -> Result<bool, LabError> {
-        if !self.emulated {
+        if node.is_machine() {
             return Ok(false);
         }
         let text = format!("127.0.0.1 localhost\n{} {}\n", target.address.ip(), target.server_name);

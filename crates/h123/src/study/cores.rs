@@ -11,7 +11,8 @@ use crate::exit::UsageError;
 pub(crate) struct Cores {
     /// Those of servers that have none behind them.
     pub(crate) server: Vec<usize>,
-    /// Those of servers with another behind them.
+    /// Those of servers that clients reach or that have another behind them; the servers' unless the study
+    /// chooses.
     pub(crate) proxy: Vec<usize>,
     /// Those of the clients.
     pub(crate) client: Vec<usize>,
@@ -32,9 +33,10 @@ impl Cores {
         Cores::share(&available.unwrap_or_default(), choice).map_err(|problem| UsageError(problem).into())
     }
 
-    /// The CPUs of a server by its place in the chain: a proxy has another behind it.
+    /// The CPUs of a server by its place in the chain. What clients reach has the CPUs of proxies even if it
+    /// has no server behind it, so that it is compared with proxies on equal terms.
     pub(crate) fn of_server(&self, place: usize, chain: &ServerChain) -> &[usize] {
-        if place < chain.backs.len() { &self.proxy } else { &self.server }
+        if place == 0 || place < chain.backs.len() { &self.proxy } else { &self.server }
     }
 
     /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of

@@ -113,6 +113,10 @@ pub(crate) fn environment(study: &Study<'_>, emulation: &Emulation, command: Str
     let clients = study.clients.iter().map(|(name, client)| {
         (format!("client {name}"), version(client.probe(&study.program).map(|found| found.version)))
     });
+    let browsers = study.clients.iter().filter(|(_, client)| client.is_browser()).map(|(name, client)| {
+        let sandbox = if client.lacks_sandbox() { "no: h123 runs as root" } else { "yes" };
+        (format!("sandbox of {name}"), sandbox.to_owned())
+    });
     let logs = study.servers.iter().filter(|_| study.plan.server_time).filter_map(|(name, adapter)| {
         let time = adapter.access_log.as_ref().and_then(AccessLog::describe)?;
         Some((format!("time in the log of {name}"), time))
@@ -124,6 +128,6 @@ pub(crate) fn environment(study: &Study<'_>, emulation: &Emulation, command: Str
     ];
     environment.notes.extend(study.describe_spread());
     environment.notes.extend(study.outside.describe());
-    environment.notes.extend(servers.chain(clients).chain(logs).chain(others));
+    environment.notes.extend(servers.chain(clients).chain(browsers).chain(logs).chain(others));
     environment
 }

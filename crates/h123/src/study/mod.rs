@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use drive::{Adapter, Authority, Client};
+use drive::{Adapter, Authority, ExternalClient};
 use lab::{Lab, Node};
 use model::sample::{FailureKind, Outcome};
 use model::{Page, Plan};
@@ -44,7 +44,7 @@ pub(crate) struct Study<'a> {
     /// What the servers offer that h123 does not start.
     pub(crate) outside: Outside,
     /// The external clients of the plan, by name.
-    pub(crate) clients: BTreeMap<String, Client>,
+    pub(crate) clients: BTreeMap<String, ExternalClient>,
     /// Signs the servers' certificates; only this study's clients trust it.
     pub(crate) authority: Authority,
     /// Whether this machine can emulate networks; otherwise everything runs over the loopback.

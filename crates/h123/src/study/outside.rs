@@ -134,13 +134,14 @@ impl Study<'_> {
         users: &[&Cell],
     ) -> Result<RemoteChain, Outcome> {
         let mut relays: Vec<Relay> = Vec::new();
-        if self.emulated && lab.is_emulated() {
+        if let Some(first) = users.first().filter(|_| self.emulated && lab.is_emulated()) {
             let node = node_of(lab, &chain.node)?;
+            let addresses = self.plan.relays_of(first);
             for cell in users {
                 for (url, variant) in self.endpoints(cell, remote)? {
                     let to = self.endpoint(&url, variant)?;
                     if relays.iter().all(|relay| relay.to() != to) {
-                        relays.push(Relay::open(node, to.port(), to)?);
+                        relays.push(Relay::open(node, &addresses, to.port(), to)?);
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use model::study::{Override, OverrideValue};
 
-use self::Kind::{Added, Full, List, Number, Text};
+use self::Kind::{Added, Flag, Full, List, Number, Text};
 
 /// The group of these options without `--runs`, for options that exclude them: a result accepts more runs,
 /// but no other settings.
@@ -104,6 +104,22 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
         "State of the page cache before each run: `cold` or `warm`",
         "--page-cache cold",
     ),
+    (
+        "cpu-slowdown",
+        "N",
+        Number,
+        "workload.*.cpu_slowdown",
+        "Let browsers compute this many times slower than the machine, 1 to 100",
+        "--client chromium --cpu-slowdown 4",
+    ),
+    (
+        "filmstrip",
+        "",
+        Flag,
+        "workload.*.filmstrip",
+        "Keep a picture of a browser's page whenever it changes, in the result folder",
+        "--client chromium --filmstrip",
+    ),
     ("seed", "N", Number, "seed", "Random seed of the order and of every block", "--seed 7"),
     (
         "accept",
@@ -135,6 +151,8 @@ enum Kind {
     List,
     /// Adds entries to the study's list.
     Added,
+    /// Sets `true`.
+    Flag,
     /// Asks for the study's full size.
     Full,
 }
@@ -173,7 +191,7 @@ impl Args for StudyOverrides {
             let long_help = format!("{help}\n\nExample: {example}");
             let arg = Arg::new(*name).long(*name).help(*help).long_help(long_help);
             match kind {
-                Full => arg.action(ArgAction::SetTrue),
+                Full | Flag => arg.action(ArgAction::SetTrue),
                 Text => arg.value_name(*value_name),
                 Number => arg.value_name(*value_name).value_parser(value_parser!(u64)),
                 List | Added => arg.value_name(*value_name).action(ArgAction::Append),
@@ -198,7 +216,10 @@ impl FromArgMatches for StudyOverrides {
                     None => continue,
                 },
                 Full if matches.get_flag(name) => (OverrideValue::Full, vec![String::new()]),
-                Full => continue,
+                Flag if matches.get_flag(name) => {
+                    (OverrideValue::Toml(true.to_string()), vec![String::new()])
+                }
+                Full | Flag => continue,
                 Text | List | Added => {
                     let texts: Vec<String> = matches.get_many(name).into_iter().flatten().cloned().collect();
                     let value = match (kind, texts.first()) {
@@ -238,13 +259,14 @@ mod tests {
 
     #[test]
     fn options_become_overrides_and_text() {
-        let line = "tool --network lan --runs 7 --network dsl --accept version --monitor off";
+        let line = "tool --network lan --runs 7 --network dsl --accept version --filmstrip --monitor off";
         let StudyOverrides { overrides, text } = Tool::parse_from(line.split(' ')).overrides;
-        assert_eq!(text, " --network lan --network dsl --runs 7 --accept version --monitor off");
+        assert_eq!(text, " --network lan --network dsl --runs 7 --filmstrip --accept version --monitor off");
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let expected = [
             ("matrix.network", OverrideValue::List(list(&["lan", "dsl"]))),
             ("runs", OverrideValue::Number(7)),
+            ("workload.*.filmstrip", OverrideValue::Toml("true".to_owned())),
             ("accept", OverrideValue::Added(list(&["version"]))),
             ("monitor", OverrideValue::Text("off".to_owned())),
         ];
@@ -255,7 +277,8 @@ mod tests {
     fn every_override_excludes_the_options_that_exclude_the_group() {
         assert_eq!(Tool::parse_from(["tool", "--runs=7", "--resume"]).overrides.runs(), Some(7));
         for (name, _, kind, ..) in OPTIONS.iter().filter(|(name, ..)| *name != RUNS) {
-            let option = if matches!(kind, Full) { format!("--{name}") } else { format!("--{name}=1") };
+            let option =
+                if matches!(kind, Full | Flag) { format!("--{name}") } else { format!("--{name}=1") };
             let error = Tool::try_parse_from(["tool", &option, "--resume"]).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "--{name}");
         }

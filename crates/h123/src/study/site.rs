@@ -1,8 +1,9 @@
 //! `--url`: a study with a server that already runs in place of its servers, and with the server's own page.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use model::Plan;
 use model::error::DataFile;
@@ -62,11 +63,34 @@ impl SiteArgs {
         if self.page.is_some() {
             return plan_of(study, &all);
         }
-        let trust = TrustOptions { insecure: self.insecure, cacert: self.cacert.clone() }.resolve()?;
-        let page = page_of_url(&url, &trust)?;
+        let page = match browser_of(overrides.values()) {
+            Some(browser) => self.page_in_browser(text, &browser)?,
+            None => {
+                let trust = TrustOptions { insecure: self.insecure, cacert: self.cacert.clone() };
+                page_of_url(&url, &trust.resolve()?)?
+            }
+        };
         page.lines().map_while(|line| line.strip_prefix("# ")).for_each(|line| note(false, line));
         let file = DataFile { file: format!("the page of {url}"), text: page };
         plan_with(study, &all, Some((SITE, file)))
+    }
+
+    /// The page file of what a browser requests for the URL. Another process finds it: this one must have a
+    /// single thread until it can build labs.
+    fn page_in_browser(&self, url: &str, browser: &str) -> Result<String> {
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let mut command = Command::new(program);
+        command.args(["page-model", url, "--browser", browser]).args(self.insecure.then_some("--insecure"));
+        if let Some(file) = &self.cacert {
+            command.arg("--cacert").arg(file);
+        }
+        let output = command.output().context("cannot start this program")?;
+        let words = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            let reason = words.trim().trim_start_matches("h123: ").to_owned();
+            return Err(UsageError(reason).into());
+        }
+        String::from_utf8(output.stdout).context("the page is not UTF-8")
     }
 
     /// These options as on a command line, each with a space before it.
@@ -112,6 +136,17 @@ impl SiteArgs {
         let all = all.into_iter().filter(|(key, _)| is_new(key));
         all.map(|(key, value)| Override { key, value }).collect()
     }
+}
+
+/// The first browser among the clients of a command line.
+fn browser_of(given: &[Override]) -> Option<String> {
+    let clients = given.iter().filter(|given| given.key == "matrix.client");
+    let names = clients.filter_map(|given| match &given.value {
+        OverrideValue::List(names) => Some(names),
+        _ => None,
+    });
+    let browsers = drive::Browsers::names();
+    names.flatten().find(|name| browsers.contains(name)).cloned()
 }
 
 fn toml_entry(key: &str, value: &str) -> String {

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::tool::{Ended, H123, check, folder, machine, median, summary};
@@ -45,21 +47,9 @@ fn decoded(file: &Path, stream: &str) -> u64 {
 fn made_media_has_the_requested_encodings() {
     let place = folder();
     let film = place.path().join("film");
-    let made = content(
-        place.path(),
-        &[
-            "make",
-            "film",
-            "--length",
-            "11.52s",
-            "--video",
-            "1080i@8Mbit/s",
-            "--ts",
-            "--hds",
-            "--hds-gap",
-            "2",
-        ],
-    );
+    let options = ["--length", "11.52s", "--video", "1080i@8Mbit/s", "--ts", "--hds", "--hds-gap", "2"];
+    let make = |name| content(place.path(), &[&["make", name], &options[..]].concat());
+    let made = make("film");
     assert_eq!(made.code, 0, "{}", made.stderr);
 
     // A segment is not complete without its initialization.
@@ -92,21 +82,7 @@ fn made_media_has_the_requested_encodings() {
     assert_eq!(lengths.sum::<u64>(), archive, "the fragments are the archive's");
 
     // The second time everything comes from the cache, as links.
-    let again = content(
-        place.path(),
-        &[
-            "make",
-            "again",
-            "--length",
-            "11.52s",
-            "--video",
-            "1080i@8Mbit/s",
-            "--ts",
-            "--hds",
-            "--hds-gap",
-            "2",
-        ],
-    );
+    let again = make("again");
     assert!(again.stderr.contains("in the cache"), "{}", again.stderr);
     let inode = |name: &str| {
         std::os::unix::fs::MetadataExt::ino(
@@ -116,7 +92,7 @@ fn made_media_has_the_requested_encodings() {
     assert_eq!(inode("film"), inode("again"));
     let listed = content(place.path(), &["list"]);
     assert!(listed.stdout.contains("video 1080i at 8 Mbit/s"), "{}", listed.stdout);
-    assert!(content(place.path(), &["clean"]).stdout.starts_with("removed 1 entries"));
+    assert!(content(place.path(), &["clean"]).stdout.starts_with("removed 1 entry, "));
     assert!(film.join("audio-128k/1.m4s").exists());
 }
 
@@ -175,11 +151,13 @@ fn faults_are_named() {
     let place = folder();
     for (args, code, expected) in [
         (&["make", "."][..], 2, ". exists; choose another name or remove it"),
-        (&["make", "x", "--segment", "1.5s", "--length", "1s"], 2, "no whole frames of 40 ms"),
+        (&["make", "x", "--segment", "1.5s", "--length", "1s"], 2, "is not a multiple of a frame's 40 ms"),
+        (&["make", "x", "--length", "10000h"], 2, "is more than 10 000 segments of 3.84 s"),
+        (&["make", "x", "--segment", "2"], 2, "(see `h123 content make --help`)"),
         (&["make", "x", "--video", "4k@8Mbit/s"], 2, "--video: `4k@8Mbit/s` is not an encoding; write lines"),
         (&["make", "x", "--audio", "1Mbit/s"], 2, "--audio: `1Mbit/s` is out of bounds"),
         (&["make", "x", "--modelled", "clop"], 2, "`clop` is not media; did you mean `clip`?"),
-        (&["make", "x", "--input", "gone.mp4"], 1, "cannot read gone.mp4"),
+        (&["make", "x", "--input", "gone.mp4"], 2, "--input: cannot read gone.mp4"),
     ] {
         let ended = content(place.path(), args);
         assert_eq!(ended.code, code, "{args:?}: {}", ended.stderr);
@@ -194,6 +172,91 @@ fn faults_are_named() {
         "{}",
         missing.stderr
     );
+}
+
+/// timeout(1) sends SIGTERM to the command, and again to its process group.
+#[test]
+fn a_terminated_command_leaves_nothing() {
+    let place = folder();
+    let cache = place.path().join("cache/h123/content");
+    let mut command = Command::new(H123);
+    command.args(["content", "make", "film"]).env("XDG_CACHE_HOME", place.path().join("cache"));
+    command.current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let begin = Instant::now();
+    while !cache.is_dir() || names(&cache, "new-").is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing is being made");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..2 {
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert!(names(&cache, "").is_empty(), "{:?}", names(&cache, ""));
+    // One that was killed leaves its folder.
+    fs::create_dir(cache.join("new-x")).unwrap();
+    fs::write(cache.join("new-x/video.mp4"), [0; 1_000]).unwrap();
+    let listed = content(place.path(), &["list"]);
+    assert!(listed.stderr.contains("1 unfinished entry, 1 kB"), "{}", listed.stderr);
+    let cleaned = content(place.path(), &["clean"]);
+    assert_eq!(cleaned.stdout, "removed 0 entries, 0 B; 1 unfinished entry, 1 kB\n");
+    assert!(names(&cache, "").is_empty());
+}
+
+/// ffmpeg feeds made media to nginx over RTMP, nginx cuts segments, and a player follows them.
+#[test]
+fn a_film_is_fed_to_nginx_and_watched_live() {
+    let _machine = machine();
+    let place = folder();
+    let args = ["make", "film", "--segment", "1s", "--length", "4s", "--video", "360p@400kbit/s"];
+    let made = content(place.path(), &args);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let study = r#"question = "Is a live stream alike?"
+metric = "startup_time"
+baseline = { variant = "h1s" }
+margin = "50%"
+runs = 1
+[matrix]
+variant = ["h1s", "h2"]
+server = ["nginx"]
+network = ["lan"]
+workload = ["watch"]
+[media.show]
+folder = "film"
+live = "30s"
+segment = "1s"
+[workload.watch]
+kind = "player"
+manifest = "/media/show/index.m3u8"
+latency = "3s"
+duration = "5s"
+buffer = "4s"
+rule = "throughput"
+"#;
+    fs::write(place.path().join("study.toml"), study).unwrap();
+    let run =
+        |args: &[&str]| Ended::of(Command::new(H123).args(args).current_dir(place.path()).output().unwrap());
+    run(&["run", "study.toml", "--out", "out"]).expect_measured();
+    let out = place.path().join("out");
+    for (number, cell) in summary(&out)["cells"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(check(cell, "status")["result"], "pass", "{cell:#}");
+        assert!(median(cell, "startup_time") > 0.0, "{cell:#}");
+        let latency_s = median(cell, "live_latency") / 1e9;
+        assert!((1.0..10.0).contains(&latency_s), "{latency_s} s: {cell:#}");
+        let log = fs::read_to_string(out.join(format!("logs/run-{number:06}/server/access.log"))).unwrap();
+        let paths: Vec<String> = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["path"].as_str().unwrap().to_owned())
+            .collect();
+        let of = |suffix: &str| paths.iter().filter(|path| path.ends_with(suffix)).count();
+        assert!(of("/media/show/index.m3u8") >= 3, "the playlist is read again and again: {paths:?}");
+        assert!(of(".ts") >= 4, "{paths:?}");
+    }
+    let refused = run(&["plan", "study.toml", "--server", "origin"]);
+    let expected = "the server `origin` takes no feeds, so that it cannot serve the live media `show`";
+    assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.stderr);
 }
 
 /// A loop over segments of modelled media and of media in a folder, from a server of files.

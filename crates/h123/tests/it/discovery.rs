@@ -19,6 +19,13 @@ fn everything_that_is_listed_is_shown() {
         let shown = h123_in(place.path(), &["show", name]).expect(0).stdout;
         assert!(shown.contains("title = ") || shown.contains("question = "), "{shown}");
     }
+    // A study has the same name.
+    let several = h123_in(place.path(), &["show", "video"]).expect(2).stderr;
+    assert!(several.contains("write studies/video or replays/video"), "{several}");
+    let script = h123_in(place.path(), &["show", "replays/video"]).expect(0).stdout;
+    assert!(script.starts_with("{\"h123_script\":1,"), "{script}");
+    let scripts = h123_in(place.path(), &["list", "replay"]).expect(0).stdout;
+    assert!(scripts.contains("30 s of a video over a DSL line") && !scripts.contains("quick"), "{scripts}");
     let networks = h123_in(place.path(), &["list", "network"]).expect(0).stdout;
     assert!(networks.contains("tokyo") && !networks.contains("nginx"), "{networks}");
     let wrong = h123_in(place.path(), &["show", "north-carolin"]).expect(2).stderr;
@@ -35,6 +42,7 @@ fn a_new_file_is_valid_and_nothing_is_replaced() {
         ("topology", "topologies/mine.toml", &["lab", "mine", "--describe"]),
         ("server", "servers/mine/server.toml", &["servers", "show", "mine"]),
         ("page", "pages/mine.toml", &["plan", "quick"]),
+        ("replay", "replays/mine.jsonl", &["show", "replays/mine"]),
     ] {
         let made = run(&["new", kind, "mine"], 0);
         assert!(made.stdout.lines().any(|line| line == file), "{}", made.stdout);
@@ -149,7 +157,7 @@ fn bash_completes_commands_options_and_names() {
         ("h123 lab dsl --serve a", &["apache"], &["nginx"]),
         ("h123 servers show ca", &["caddy"], &["nginx"]),
         ("h123 show sm", &["small"], &["large"]),
-        ("h123 list ", &["network"], &["dsl"]),
+        ("h123 list ", &["network", "replay"], &["dsl"]),
     ];
     let completed = completed_by_bash(place.path(), &cases.map(|(line, ..)| line));
     assert_eq!(completed.len(), cases.len(), "{completed:#?}");

@@ -89,6 +89,7 @@ fn missing_and_unlisted_files_are_named() {
         json["urls"].as_array().unwrap().iter().map(|own| own["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["listed and present", "listed only", "listed and present"]);
     assert_eq!(json["present_only"][0], "/y1.ts");
+    assert_eq!(json["manifest"], path.to_str().unwrap(), "as it was named");
     assert_eq!((&json["format"], &json["live"]), (&Value::from("hls"), &Value::Null));
     assert_eq!(json["urls"][0]["duration_ns"], 2_000_000_000_u64);
 }
@@ -246,6 +247,9 @@ fn wrong_usage_and_bad_files_are_named() {
     };
     let page = write("page.html", "<html></html>");
     let broken = write("x.mpd", "<MPD>\n <Period duration='5'/></MPD>");
+    let named = format!("h123: {broken}: line 2, column 2: `duration`");
+    let list = write("list.m3u8", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=9\nown.m3u8\n");
+    write("own.m3u8", "#EXTM3U\n#EXT-X-DEFINE:NAME=\"t\",VALUE=\"1\"\n#EXTINF:4,\n{$t}.ts\n");
     for (args, expected) in [
         (
             &["/no/such.mpd"][..],
@@ -253,6 +257,9 @@ fn wrong_usage_and_bad_files_are_named() {
         ),
         (&[&page], "it is neither an MPD, an HLS playlist"),
         (&[&broken], "x.mpd: line 2, column 2: `duration` is `5`, not a duration such as `PT3.2S`"),
+        (&[&broken], named.as_str()),
+        (&[&list], "/own.m3u8: line 2: `#EXT-X-DEFINE` defines variables, which h123 does not support"),
+        (&[&page, "--base", "nourl"], "--base: `nourl` has no scheme"),
         (&["https://a.test/x.mpd", "--base", "https://b.test/"], "--base requires a file"),
         (&[&page, "--base", "ftp://b.test/"], "--base: `ftp://b.test/` is not a URL"),
         (&[&page, "--track", "text"], "invalid value 'text' for '--track <KIND>'"),

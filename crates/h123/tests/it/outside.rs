@@ -19,7 +19,7 @@ const IMAGE_S: f64 = 0.4;
 const RTT_S: f64 = 0.05;
 
 /// nginx with a small site, over HTTP/1.1 and HTTP/2.
-fn site() -> RealServer {
+pub(crate) fn site() -> RealServer {
     let nginx = RealServer::nginx(&[
         "ssl_protocols TLSv1.3; default_type text/html; types { text/css css; image/png png; }",
     ]);

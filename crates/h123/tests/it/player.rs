@@ -134,6 +134,34 @@ fn videos_are_played_stored_analysed_and_drawn() {
     for part in ["Playback of the video", "video: ", "fixed at 8", "3 stalls"] {
         assert!(report.contains(part), "no {part} in the report");
     }
-    let segment = out.join("logs/content/bytes/500000");
-    assert_eq!(std::fs::metadata(segment).unwrap().len(), 500_000, "for servers of files");
+    assert!(!out.join("logs/content/bytes").exists(), "the origin makes segments in memory");
+}
+
+const LIVE: &str = "question = 'How far is a viewer behind the edge of a live stream of HDS?'\nmetric = 'live_latency'\n\
+    margin = '10%'\nruns = 1\nseed = 1\nbaseline = { variant = 'h1' }\n[matrix]\nvariant = ['h1', 'h3']\nserver = ['origin']\n\
+    network = ['lan']\nworkload = ['viewer']\n\
+    [media.news]\nsegment = '1s'\nlength = '3s'\nlive = '10s'\nhds = { fragments = 5, gaps = [3] }\n\
+    video = { ladder = ['400kbit/s'], spread = '10%' }\n\
+    [workload.viewer]\nkind = 'player'\nmanifest = '/media/news/manifest.f4m'\nlatency = '3s'\nduration = '8s'\n\
+    buffer = '4s'\nrule = 'throughput'\n";
+
+/// The bootstrap slides: the viewer reads it again for every fragment, and skips the numbers that do not
+/// exist.
+#[test]
+fn a_live_stream_of_hds_is_watched_behind_its_edge() {
+    let _machine = machine();
+    let folder = folder();
+    std::fs::write(folder.path().join("live.toml"), LIVE).unwrap();
+    let mut command = Command::new(H123);
+    command.args(["run", "live.toml", "--out", "out"]).current_dir(folder.path());
+    Ended::of(command.output().unwrap()).expect_measured();
+    let summary = summary(&folder.path().join("out"));
+    for variant in ["h1", "h3"] {
+        let cell = cell(&summary, &[variant]);
+        assert_eq!(check(cell, "failed_requests")["result"], "pass", "{cell:#}");
+        let latency_ns = median(cell, "live_latency");
+        assert!((2e9..6e9).contains(&latency_ns), "{variant}: {latency_ns} ns");
+        // The manifest once; then at least six fragments, and a bootstrap before each.
+        assert!(median(cell, "requests") >= 13.0, "{cell:#}");
+    }
 }

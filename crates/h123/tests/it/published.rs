@@ -1,11 +1,12 @@
-//! The studies that repeat published ones, corrected: the round trips that the protocols need.
+//! The studies that repeat published ones: corrected, the round trips that the protocols need; as published,
+//! what the checks say of their mistakes.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{Ended, H123, cell, folder, machine, repository, summary};
+use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, repository, summary};
 
 const RTT_NS: f64 = 60e6;
 /// Attempts on a machine that other programs use: they lengthen runs and never shorten one.
@@ -13,17 +14,29 @@ const ATTEMPTS: usize = 3;
 
 /// Runs a built-in study a few times over its network without jitter only.
 fn measure(study: &str, out: &Path) -> Value {
+    let is_jittery = |line: &&str| line.contains("name = \"jittery\"");
+    let change = |text: String| {
+        text.lines().filter(|line| !is_jittery(line)).map(|line| format!("{line}\n")).collect()
+    };
+    run_changed(study, change, &["--runs", "3"], out)
+}
+
+/// Runs a built-in study with another text.
+fn run_changed(study: &str, change: impl Fn(String) -> String, options: &[&str], out: &Path) -> Value {
     let place = out.parent().unwrap();
     let text = std::fs::read_to_string(repository().join(format!("studies/{study}.toml"))).unwrap();
-    let is_jittery = |line: &&str| line.contains("name = \"jittery\"");
-    let text: String =
-        text.lines().filter(|line| !is_jittery(line)).map(|line| format!("{line}\n")).collect();
     let file = place.join(format!("{study}.toml"));
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, change(text)).unwrap();
     let mut command = Command::new(H123);
-    command.args(["run", file.to_str().unwrap(), "--runs", "3", "--out"]).arg(out).current_dir(repository());
+    command.args(["run", file.to_str().unwrap(), "--out"]).arg(out).args(options).current_dir(repository());
     Ended::of(command.output().unwrap()).expect_measured();
     summary(out)
+}
+
+/// Replaces a part of a study that it must have.
+fn replaced(text: &str, old: &str, new: &str) -> String {
+    assert!(text.contains(old), "the study has no {old}");
+    text.replace(old, new)
 }
 
 /// Why the fastest run of a cell does not take this many round trips within 5 %.
@@ -70,4 +83,197 @@ fn a_style_sheet_takes_a_round_trip_unless_it_is_pushed_or_hinted_at() {
     let taken = |round_trips: f64| round_trips + 100e6 / RTT_NS;
     let expected = [("asked", taken(3.0)), ("pushed", taken(2.0)), ("hinted", taken(2.0))];
     expect_round_trips("aalto-push", "page_load_time", &expected);
+}
+
+fn expect(cell: &Value, checks: &[(&str, &str, &str)]) {
+    for (name, outcome, begin) in checks {
+        let found = check(cell, name);
+        let measured = found["measured"].as_str().unwrap();
+        assert!(found["result"] == *outcome && measured.starts_with(begin), "{found:#}");
+    }
+}
+
+/// A study without its exceptions, which name levels that a test leaves out.
+fn without_exceptions(text: &str) -> String {
+    let (before, after) = text.split_once("except = [").unwrap();
+    format!("{before}{}", after.split_once("]\n").unwrap().1)
+}
+
+/// Fragment 3 of 5 does not exist, and 300 users are more than the 256 threads of Apache.
+#[test]
+fn the_flaws_of_the_hds_benchmark_are_found() {
+    let _machine = machine();
+    let folder = folder();
+    let of_300_users = |text: String| {
+        let text = replaced(&text, "clients = [20, 100, 500, 1000]", "clients = [300]");
+        let text = replaced(&text, "\"workload.requests\" = [1, 10]", "\"workload.requests\" = [1]");
+        // Published values are about other numbers of users.
+        without_exceptions(text.split_once("[[published]]").unwrap().0)
+    };
+    let out = folder.path().join("out");
+    let summary = run_changed("hds-as-published", of_300_users, &["--runs", "2"], &out);
+    for client in ["h123", "siege"] {
+        let counted = cell(&summary, &["module", client]);
+        let share = median(counted, "availability");
+        assert!((0.7..0.9).contains(&share), "{client}: four of five fragments exist, {share} succeeded");
+        expect(
+            counted,
+            &[
+                ("failed_requests", "invalid", ""),
+                ("workloads_match", "invalid", "300 requests"),
+                ("arms_match", "caveat", "different: server, workload; both speak HTTP/1.1"),
+                ("single_requests", "caveat", "at most 1 request per connection"),
+            ],
+        );
+        // How many of the 300 requests h123 sends after the first answer depends on the machine's speed.
+        if client == "siege" {
+            expect(
+                counted,
+                &[("cold_server", "caveat", "not judged: fewer than a quarter of the requests are known")],
+            );
+        }
+        let extracted = cell(&summary, &["Apache", client]);
+        assert_eq!(median(extracted, "availability"), 1.0, "{client}");
+        expect(
+            extracted,
+            &[("failed_requests", "pass", "0 of 600"), ("server_limit", "caveat", "up to 300 connections")],
+        );
+    }
+    // Only the rows of h123's client name URLs.
+    let counted = cell(&summary, &["module", "h123"]);
+    expect(counted, &[("missing_urls", "invalid", "1 URL never succeeded"), ("status", "invalid", "")]);
+}
+
+/// The fragments that the bootstrap lists, at random: no server fails, and all do the same work.
+#[test]
+fn every_server_has_the_fragments_that_exist() {
+    let _machine = machine();
+    let folder = folder();
+    let short = |text: String| {
+        let text =
+            replaced(&text, "\"workload.connections\" = [20, 100, 1000]", "\"workload.connections\" = [20]");
+        let text =
+            replaced(&text, "warmup = \"700ms\"\nduration = \"2s\"", "warmup = \"200ms\"\nduration = \"1s\"");
+        // Published values are about other numbers of users.
+        without_exceptions(text.split_once("[[published]]").unwrap().0)
+    };
+    let summary = run_changed("hds", short, &["--runs", "1"], &folder.path().join("out"));
+    for workload in ["video", "sound"] {
+        for server in ["static", "just-in-time", "index-read-again", "apache", "nginx"] {
+            let cell = cell(&summary, &[server, workload]);
+            assert_eq!(median(cell, "availability"), 1.0, "{server}");
+            let passing = ["failed_requests", "missing_urls", "urls", "page_cache"];
+            expect(cell, &passing.map(|name| (name, "pass", "")));
+            if server != "static" {
+                expect(cell, &[("contents_match", "pass", "equal"), ("workloads_match", "pass", "4 URLs")]);
+            }
+        }
+    }
+    let apache = cell(&summary, &["apache", "video"]);
+    expect(apache, &[("server_limit", "pass", "up to 20 connections at once")]);
+}
+
+/// Runs a short form of a built-in study: with these texts in place of others, for two runs of these arms.
+fn measure_short(study: &str, changes: &[(&str, &str)], arms: &[&str], out: &Path) -> Value {
+    let change =
+        |text: String| changes.iter().fold(text, |text, (written, short)| replaced(&text, written, short));
+    let arms = arms.iter().flat_map(|arm| ["--arm", arm]);
+    let options: Vec<&str> = ["--runs", "2"].into_iter().chain(arms).collect();
+    run_changed(study, change, &options, out)
+}
+
+/// Each mistake of the study of MPEG-DASH that does not depend on the machine's speed, by the check that
+/// finds it.
+#[test]
+fn the_published_study_of_dash_says_what_is_wrong_with_it() {
+    let _machine = machine();
+    let folder = folder();
+    let changes = [
+        ("until = \"27s\"", "until = \"20s\""),
+        ("speed = 2\n", "speed = 10\n"),
+        ("evenly = \"5.76s\"", "evenly = \"0.3s\""),
+        ("clients = 91", "clients = 5"),
+    ];
+    let arms = ["HTTPS/1.1", "h2", "h2-RF"];
+    let summary = measure_short("bbc-dash-as-published", &changes, &arms, &folder.path().join("out"));
+    let outcome =
+        |arm: &str, name: &str| check(cell(&summary, &[arm]), name)["result"].as_str().unwrap().to_owned();
+    for arm in arms {
+        assert_eq!(outcome(arm, "shared_host"), "caveat", "{arm}");
+        assert_eq!(outcome(arm, "runs"), "caveat", "{arm}");
+        for name in ["status", "body_length", "failed_requests", "missed_schedule", "server_time_joined"] {
+            assert_ne!(outcome(arm, name), "invalid", "{arm}: {name}");
+        }
+        assert!(!check(cell(&summary, &[arm]), "server_draining")["measured"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(outcome("HTTPS/1.1", "script_variant"), "caveat");
+    assert_eq!(outcome("h2", "script_variant"), "pass");
+    assert_eq!(
+        (outcome("h2", "records_match"), outcome("h2-RF", "records_match")),
+        ("caveat".into(), "pass".into())
+    );
+    let differs =
+        |arm: &str| check(cell(&summary, &[arm]), "arms_match")["measured"].as_str().unwrap().to_owned();
+    assert_eq!((differs("h2"), differs("h2-RF")), ("different: server".into(), "different: hold".into()));
+    let kinds: Vec<&str> =
+        summary["claims"].as_array().unwrap().iter().map(|claim| claim["kind"].as_str().unwrap()).collect();
+    assert!(["pooled", "script", "best", "value"].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+}
+
+/// The corrected study has none of these mistakes, whatever the machine's speed.
+#[test]
+fn the_corrected_study_of_dash_has_none_of_the_mistakes() {
+    let _machine = machine();
+    let folder = folder();
+    let changes = [
+        ("speed = 2.5", "speed = 10"),
+        ("evenly = \"3.072s\"", "evenly = \"0.3s\""),
+        ("clients = 10", "clients = 2"),
+    ];
+    let arms = ["h1", "h1s", "h2c", "h2", "h3"];
+    let summary = measure_short("bbc-dash", &changes, &arms, &folder.path().join("out"));
+    for arm in arms {
+        let cell = cell(&summary, &[arm]);
+        let raised = |name: &str| {
+            cell["validity"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one["check"] == name && one["result"] != "pass")
+        };
+        for name in [
+            "shared_host",
+            "script_variant",
+            "records_match",
+            "arms_match",
+            "workloads_match",
+            "server_draining",
+            "status",
+            "body_length",
+            "body_content",
+            "contents_match",
+            "failed_requests",
+            "version",
+            "server_time_joined",
+        ] {
+            assert!(!raised(name), "{arm}: {name}: {}", check(cell, name));
+        }
+        for metric in ["request_time@audio", "request_time@video", "server_time@video"] {
+            assert!(median(cell, metric) > 0.0, "{arm}: {metric}");
+        }
+        // A log in milliseconds leaves nothing before a response that is sent at once.
+        let (before, whole) =
+            (median(cell, "server_time_before_response@video"), median(cell, "server_time@video"));
+        assert!((0.0..=whole).contains(&before), "{arm}: {before} of {whole}");
+    }
+}
+
+#[test]
+fn the_studies_of_dash_have_their_published_size() {
+    for study in ["bbc-dash", "bbc-dash-as-published"] {
+        let text = h123(["plan", study, "--full"]).expect(0).stdout;
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("91 clients"), "{words}");
+        assert!(words.contains("requests of 34 minutes of the stream in 20"), "{words}");
+    }
 }

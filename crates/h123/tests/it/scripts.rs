@@ -157,9 +157,13 @@ fn sources_without_a_session_are_refused_with_what_to_do() {
     };
     let text = file("notes.txt", "hello\n");
     let har = file("empty.har", "{\"log\":{\"entries\":[]}}");
+    let broken = file("broken.har", "{\"log\":{}}");
+    let script = file("script.jsonl", "{\"h123_script\":1}\n{\"at_ms\":\"x\"}\n");
     for (args, expected) in [
         (&[text.as_str()][..], "has the format of no server"),
         (&[&har], "no request is left; nothing can be recorded"),
+        (&[&broken], "broken.har: it is not a HAR file (missing field `entries`"),
+        (&[&script], "script.jsonl: line 2"),
         (&[&text, "--cell", "h2"], "--cell requires a result folder"),
         (&[&text, "--log-format", "nginxx"], "--log-format: "),
         (&["nowhere"], "cannot read nowhere"),

@@ -26,7 +26,7 @@ pub(crate) fn tcp_reaches_a_server_outside_over_the_emulated_link() {
         stream.write_all(&vec![7; DOWN_BYTES]).unwrap();
         request.len()
     });
-    let relay = Relay::open(lab.server(), 443, to).unwrap();
+    let relay = Relay::open(lab.server(), &[], 443, to).unwrap();
     assert_eq!(relay.address().to_string(), format!("{}:443", lab.server().addresses().v4));
     let address = relay.address();
     let (response, took) = lab
@@ -60,7 +60,7 @@ pub(crate) fn datagrams_keep_their_limits_and_their_clients() {
             server.send_to(&datagram[..length], from).unwrap();
         }
     });
-    let relay = Relay::open(lab.server(), 443, to).unwrap();
+    let relay = Relay::open(lab.server(), &[], 443, to).unwrap();
     let address = relay.address();
     lab.client()
         .enter(|| {
@@ -88,8 +88,8 @@ pub(crate) fn datagrams_keep_their_limits_and_their_clients() {
 pub(crate) fn a_refused_connection_and_a_reset_are_passed_on() {
     let lab = pair(&network(MS, None, 0.0));
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let refused = Relay::open(lab.server(), 443, closed).unwrap();
-    let second = Relay::open(lab.server(), 443, closed).unwrap();
+    let refused = Relay::open(lab.server(), &[], 443, closed).unwrap();
+    let second = Relay::open(lab.server(), &[], 443, closed).unwrap();
     assert_ne!(refused.address(), second.address(), "a port that is taken is replaced");
     let address = refused.address();
     let kind = lab.client().enter(|| {

@@ -281,41 +281,21 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
     use std::sync::atomic::AtomicBool;
 
-    use model::assignment::{ASSIGNMENT_VERSION, Target, Trust};
     use model::options::Options;
     use model::schedule::Share;
     use model::script::{Replay, Script, ScriptEntry, Speed};
     use model::workload::{ClosedLoop, LoopLoad};
-    use model::{Assignment, Clients, Pins, Start, Variant, Workload};
+    use model::{Assignment, Clients, Start, Variant, Workload};
 
     use super::super::first_visit::Sessions;
     use super::Worker;
-    use crate::Clock;
+    use crate::fixtures;
 
     const S: u64 = 1_000_000_000;
 
     /// Clients of a server that accepts connections and is silent; their group ends after 200 ms.
     fn assignment(address: SocketAddr, workload: Workload, clients: Clients) -> Assignment {
-        Assignment {
-            version: ASSIGNMENT_VERSION,
-            group: 0,
-            node: "test".to_owned(),
-            clock: Clock::begin(),
-            target: Target {
-                variant: Variant::H1,
-                address,
-                authority: "localhost".to_owned(),
-                server_name: "localhost".to_owned(),
-                trust: Trust::Anyone,
-            },
-            workload,
-            pins: Pins::default(),
-            seed: 1,
-            clients,
-            deadline_ns: 20 * S,
-            ends_ns: Some(S / 5),
-            options: Options::default(),
-        }
+        Assignment { clients, ends_ns: Some(S / 5), ..fixtures::assignment(address, Variant::H1, workload) }
     }
 
     /// How often clients acted, and how many began.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail};
 use engine::client::ClientConfig;
 use model::assignment::Assignment;
-use model::options::{ConnectionOptions, Options, RequestOptions};
+use model::options::{ConnectionOptions, Options, RequestOptions, Visit};
 use model::sample::Outcome;
 
 use super::Worker;
@@ -45,7 +45,7 @@ fn first_of(assignment: &Assignment) -> Assignment {
     let Options { requests, connections, .. } = &assignment.options;
     let requests = RequestOptions { request_ids: false, random_order: false, ..requests.clone() };
     let connections = ConnectionOptions {
-        first_visit: false,
+        visit: Visit::First,
         dns_lookup: false,
         requests_each: None,
         ..connections.clone()

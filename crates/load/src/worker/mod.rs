@@ -73,9 +73,9 @@ pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
 /// # Errors
 /// As [`run`].
 pub fn run_observed(assignment: &Assignment, stop: &AtomicBool, observers: Observers) -> Result<Report> {
-    let sessions = match assignment.options.connections.first_visit {
-        true => first_visit::make(assignment, stop)?,
-        false => Sessions::default(),
+    let sessions = match assignment.options.connections.visit.is_first() {
+        true => Sessions::default(),
+        false => first_visit::make(assignment, stop)?,
     };
     let mut worker = Worker::new(assignment, sessions)?;
     if let Some(rows) = &observers.rows {

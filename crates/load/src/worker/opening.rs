@@ -44,11 +44,6 @@ impl Worker<'_> {
                 return false;
             }
         };
-        // Building a client takes as long as a handshake on a fast network. The UDP socket has sent nothing
-        // yet; for TCP, connect was called before.
-        let built_ns = self.clock.now_ns();
-        self.acts(built_ns);
-        let now = if quic { built_ns } else { now };
         let key = self.free.pop().unwrap_or_else(|| {
             self.conns.push(None);
             self.conns.len() - 1
@@ -86,8 +81,9 @@ impl Worker<'_> {
         self.conns[key] = Some(conn);
         self.next_connection = number.wrapping_add(clients.step);
         if quic {
-            self.connected(key, now);
+            self.connected(key);
         }
+        self.acts(self.clock.now_ns());
         true
     }
 
@@ -117,17 +113,18 @@ impl Worker<'_> {
                 false
             }
             None if flags.contains(epoll::EventFlags::OUT) => {
-                self.connected(key, now);
+                self.connected(key);
                 self.conns[key].is_some()
             }
             None => false,
         }
     }
 
-    fn connected(&mut self, key: usize, now: u64) {
+    fn connected(&mut self, key: usize) {
         let Some(conn) = self.conns[key].as_mut() else { return };
         conn.is_connected = true;
-        conn.connected(&mut self.session, now);
+        let clock = self.clock;
+        let now = conn.connected(&mut self.session, || clock.now_ns());
         self.note_ready(key);
         self.serve(key, now);
     }

@@ -24,6 +24,7 @@ impl Worker<'_> {
                 let now = read_ns.unwrap_or_else(|| self.clock.now_ns());
                 self.acts(now);
                 self.serve(key, now);
+                self.keep_pace();
             }
         }
         self.unread.drain(..count);

@@ -170,6 +170,7 @@ fn players_play_side_by_side() {
         seeks: Vec::new(),
         live: None,
         cmcd: None,
+        browser: None,
     };
     let clients = group(2, Start::Evenly { over_ns: 60 * MS });
     let report = run(&with(origin.assignment(Variant::H1, Workload::Player(player.clone())), clients));

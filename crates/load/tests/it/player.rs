@@ -20,6 +20,7 @@ fn video() -> Player {
         seeks: Vec::new(),
         live: None,
         cmcd: None,
+        browser: None,
     }
 }
 

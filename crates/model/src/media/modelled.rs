@@ -114,6 +114,7 @@ impl MediaModel {
                 name: label,
                 bits_per_s: of.bits_per_s,
                 initialization: self.hds.is_none().then(|| segment("init.mp4", INITIALIZATION_BYTES)),
+                later_initializations: Vec::new(),
                 segments: lengths.zip(&files).map(|(bytes, file)| segment(file, bytes)).collect(),
             }
         };

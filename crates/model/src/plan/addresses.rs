@@ -16,9 +16,12 @@ use crate::workload::Workload;
 
 /// What a loop without a number of requests is taken to need, if each request has a new connection.
 const MANY_CONNECTIONS: u64 = 200_000;
+/// Addresses for relays to further hosts of a page; more hosts share them.
+const MOST_RELAYS: usize = 64;
 
 impl Plan {
-    /// The nodes and links of a run, with as many addresses in its client nodes as its connections need;
+    /// The nodes and links of a run, with as many addresses in its client nodes as its connections need, and
+    /// in the nodes of servers outside one for each host of their pages, because hosts use the same port;
     /// `None` where it runs on this machine's loopback.
     ///
     /// # Errors
@@ -37,7 +40,24 @@ impl Plan {
                 topology.add_addresses(node, needed)?;
             }
         }
+        let relays: BTreeSet<&str> = cells.iter().filter_map(relays_at).collect();
+        for node in relays {
+            let own = |cell: &&Cell| relays_at(cell) == Some(node);
+            let hosts = |cell: &Cell| {
+                self.workload_of(&cell.group).workload.page().map_or(1, |page| page.origins.len())
+            };
+            let most = cells.iter().filter(own).map(hosts).max().unwrap_or(1);
+            // In a small subnet hosts share an address, and all but one of them have another port.
+            let _ = topology.add_addresses(node, most.saturating_sub(1).min(MOST_RELAYS) as u64);
+        }
         Ok(Some(topology))
+    }
+
+    /// The addresses at which a run has relays to the servers outside of a cell; empty if one is enough.
+    pub fn relays_of(&self, cell: &Cell) -> Vec<IpAddr> {
+        let first = cell.cell.saturating_sub(cell.group.group.into());
+        let Ok(Some(topology)) = self.topology_of_run(self.cells_of_run(first)) else { return Vec::new() };
+        topology.further_addresses(&cell.chain.node)
     }
 
     /// The local addresses that connections of a cell's clients use in turn; empty if one is enough.
@@ -127,9 +147,17 @@ pub fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u
     }
 }
 
+/// The node of the relays to a cell's servers outside, if it has any.
+fn relays_at(cell: &Cell) -> Option<&str> {
+    cell.chain.remote.as_ref().map(|_| cell.chain.node.as_str())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::plan::{Remote, RemoteTrust};
     use crate::study::tests::{SHORT, parse};
+    use crate::url::Url;
 
     fn with(keys: &str) -> Result<crate::plan::Plan, String> {
         parse(&SHORT.replace("page_load_time", "request_time").replace(
@@ -157,6 +185,21 @@ mod tests {
         let known = &topology.nodes[topology.server].interfaces[0].neighbours;
         let further = plan.sources_of(&plan.cells[0]);
         assert!(further.iter().all(|address| known.iter().any(|(other, _)| other == address)), "{known:?}");
+    }
+
+    #[test]
+    fn hosts_outside_have_an_address_each() {
+        let mut plan = parse(SHORT).unwrap();
+        let url = |host: &str| Url::parse(&format!("https://{host}.test/")).unwrap();
+        let Workload::Page(page) = &mut plan.workloads[0].workload else { panic!("{SHORT}") };
+        page.origins = ["a", "b", "c"].map(url).to_vec();
+        assert_eq!(plan.relays_of(&plan.cells[0]), Vec::<IpAddr>::new(), "h123 starts the server");
+        let trust = RemoteTrust::System;
+        let remote = Remote { url: url("a"), trust, most_requests: 1, most_rate: 1 };
+        plan.cells.iter_mut().for_each(|cell| cell.chain.remote = Some(remote.clone()));
+        let relays = plan.relays_of(&plan.cells[0]);
+        assert_eq!(relays.iter().collect::<BTreeSet<_>>().len(), 3, "{relays:?}");
+        assert_eq!(plan.sources_of(&plan.cells[0]), Vec::<IpAddr>::new());
     }
 
     #[test]

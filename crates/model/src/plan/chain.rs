@@ -41,6 +41,12 @@ pub struct BackServer {
 }
 
 impl ServerChain {
+    /// The server that has the content, behind all proxies, and its tunables.
+    pub fn content_server(&self) -> (&str, &Settings) {
+        let front = (self.server.as_str(), &self.set);
+        self.backs.last().map_or(front, |back| (back.server.as_str(), &back.set))
+    }
+
     /// A server alone, with its default settings.
     pub fn alone(node: &str, server: &str) -> ServerChain {
         let (node, server) = (node.to_owned(), server.to_owned());

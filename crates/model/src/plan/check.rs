@@ -11,6 +11,7 @@ use crate::schedule::Share;
 use crate::script::{Replay, Script};
 use crate::statistic::Statistic;
 use crate::topology::Topology;
+use crate::version::version_of;
 use crate::workload::Workload;
 
 /// The longest name of a study, factor or level, in bytes.
@@ -25,12 +26,7 @@ impl Plan {
     /// # Errors
     /// It is not JSON, has another version or another form, or contradicts itself.
     pub fn from_json(json: &[u8]) -> Result<Plan, String> {
-        /// Read first, because another version has another form.
-        #[derive(serde::Deserialize)]
-        struct Versioned {
-            version: u32,
-        }
-        let Versioned { version } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let version = version_of(json).map_err(|error| error.to_string())?;
         if version != PLAN_VERSION {
             return Err(format!(
                 "it contains a plan of version {version}, but this h123 reads version {PLAN_VERSION}; use the \
@@ -342,7 +338,20 @@ mod tests {
             assert!(problem.contains(expected), "{problem}");
         }
         assert!(Plan::from_json(b"null").is_err());
-        assert!(Plan::from_json(b"{\"version\": 99}").unwrap_err().contains("version 99"));
+    }
+
+    #[test]
+    fn plans_of_older_versions_are_named_although_their_players_had_another_form() {
+        let mut plan = plan();
+        plan["version"] = json!(9);
+        plan["workloads"][0]["workload"] = json!({
+            "kind": "player", "ladder_bits_per_s": [1_000_000], "segment_ns": 2_000_000_000, "segments": 30
+        });
+        let problem = Plan::from_json(plan.to_string().as_bytes()).unwrap_err();
+        assert_eq!(
+            problem,
+            "it contains a plan of version 9, but this h123 reads version 10; use the h123 that began it"
+        );
     }
 
     /// Every place in a document.

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cell, Plan};
+use super::Plan;
 use crate::media::{HdsModel, Media, MediaSource};
 use crate::origin_path::OriginPath;
 use crate::player::Player;
-use crate::tunable::Contents;
+use crate::tunable::{Contents, ServerFacts};
 use crate::units::format_bytes;
-use crate::url_pattern::Pattern;
-use crate::workload::bytes_of_path;
+use crate::url_pattern::{Pattern, every_path as every_path_of};
+use crate::workload::{Workload, bytes_of_path};
 
 /// Servers of files get no longer bodies than this: each is a file.
 const MOST_FILE_BYTES: u64 = 64_000_000;
@@ -17,6 +17,8 @@ const MOST_FILE_BYTES: u64 = 64_000_000;
 const MOST_FILES: u64 = 20_000;
 /// The titles of libraries have at most this many files: each is a hard link.
 const MOST_LINKS: u64 = 500_000;
+/// More paths are not looked up.
+const MOST_KNOWN: u64 = 50_000;
 /// The same as [`MOST_FILES`], in bytes.
 const MOST_BYTES: u64 = 4_000_000_000;
 
@@ -40,27 +42,35 @@ impl Plan {
         segments.chain(bodies.filter_map(of_loop)).collect()
     }
 
+    /// The lengths of the bodies that paths stand for: those of `/bytes/N` and of the study's media. Others
+    /// are omitted, also all paths if they are more than 50 000 or stand for different numbers of paths.
+    pub fn known_lengths(&self, paths: &[String]) -> Vec<u64> {
+        let all = every_path_of(paths, MOST_KNOWN).unwrap_or_default();
+        let media: Vec<_> = self.media.iter().map(|media| (media, media.presentation.files())).collect();
+        let length = |path: &String| {
+            let of_media = |(media, files): &(&Media, BTreeMap<&str, u64>)| {
+                files.get(media.without_title(path)?.as_ref()).copied()
+            };
+            bytes_of_path(path).or_else(|| media.iter().find_map(of_media))
+        };
+        all.iter().filter_map(length).collect()
+    }
+
     /// Checks that the servers can serve what the study's loops request of them.
     ///
     /// # Errors
     /// The first path that a server lacks, or serves with another method only; or more files than a study may
     /// have.
     pub(crate) fn check_requests(&self, contents: impl Fn(&str) -> Contents) -> Result<(), String> {
-        let server = |cell: &'_ Cell| match cell.chain.backs.last() {
-            Some(back) => back.server.clone(),
-            None => cell.chain.server.clone(),
-        };
-        let started = self.cells.iter().filter(|cell| cell.chain.remote.is_none());
-        let pairs: BTreeSet<(String, usize)> =
-            started.map(|cell| (server(cell), cell.group.workload)).collect();
+        let pairs = self.loads_of_servers();
         let pages = self.pages();
         let of_pages =
             pages.iter().flat_map(|page| &page.resources).map(|resource| without_query(&resource.path));
         let manifests: Vec<String> = self.media.iter().flat_map(Media::manifests).collect();
-        let of_media = self.media.iter().flat_map(|media| media.presentation.files().into_keys());
+        let of_media = self.media.iter().flat_map(|media| media.files().into_keys());
         let of_folders = self.media.iter().filter_map(|media| match &media.source {
             MediaSource::Folder(of) => Some(of.files.keys().map(String::as_str)),
-            MediaSource::Modelled(_) => None,
+            MediaSource::Modelled(_) | MediaSource::Feed(_) => None,
         });
         let of_media = of_media.chain(of_folders.flatten());
         let known: BTreeSet<&str> =
@@ -81,15 +91,52 @@ impl Plan {
         if has_files { self.check_size() } else { Ok(()) }
     }
 
+    /// Checks that servers have the live streams that are played or requested there: the origin modelled
+    /// ones, servers that take feeds those of folders.
+    ///
+    /// # Errors
+    /// The first live stream that a server cannot have.
+    pub(crate) fn check_live(&self, facts: impl Fn(&str) -> Option<ServerFacts>) -> Result<(), String> {
+        for (server, workload) in self.loads_of_servers() {
+            let Some(facts) = facts(server) else { continue };
+            for media in self.live_media_of(&self.workloads[workload].workload) {
+                let name = &media.name;
+                if media.feed().is_some() && !facts.takes_feeds {
+                    return Err(format!(
+                        "the server `{server}` takes no feeds, so that it cannot serve the live media `{name}`; use one \
+                         that does, such as `nginx`"
+                    ));
+                }
+                if media.feed().is_none() && facts.contents == Contents::Files {
+                    return Err(format!(
+                        "servers of files cannot serve the live media `{name}`; use the server `origin`, or media with \
+                         a `folder`"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The servers that have a content, each with the workloads that are for it.
+    fn loads_of_servers(&self) -> BTreeSet<(&str, usize)> {
+        let started = self.cells.iter().filter(|cell| cell.chain.remote.is_none());
+        started.map(|cell| (cell.chain.content_server().0, cell.group.workload)).collect()
+    }
+
+    /// The live streams that a workload plays or requests.
+    fn live_media_of<'a>(&'a self, workload: &'a Workload) -> impl Iterator<Item = &'a Media> {
+        let played = workload.player().and_then(|player| player.live.as_ref()).map(|live| &live.manifest);
+        let requested = workload.as_loop().map_or(&[][..], |load| &load.paths);
+        let paths = requested.iter().chain(played);
+        let names: BTreeSet<&str> = paths.filter_map(|path| Media::name_in(path)).collect();
+        let live = self.media.iter().filter(|media| media.live_window_ns.is_some());
+        live.filter(move |media| names.contains(media.name.as_str()))
+    }
+
     fn check_size(&self) -> Result<(), String> {
         let files = self.segments();
-        if let Some(live) = self.media.iter().find(|media| media.live_window_ns.is_some()) {
-            return Err(format!(
-                "servers of files cannot serve the live media `{}`; use the server `origin`",
-                live.name
-            ));
-        }
-        let links = |media: &Media| media.presentation.files().len() as u64 * u64::from(media.titles);
+        let links = |media: &Media| media.files().len() as u64 * u64::from(media.titles);
         let links = self.media.iter().map(links).fold(0, u64::saturating_add);
         if links > MOST_LINKS {
             return Err(format!(
@@ -148,6 +195,9 @@ impl KnownPaths<'_> {
 
 /// Whether a file is a segment of a live stream, whose numbers have no end.
 fn is_live_segment(media: &Media, file: &str) -> bool {
+    if media.feed().is_some() {
+        return file.strip_suffix(".ts").is_some_and(|number| number.parse::<u64>().is_ok());
+    }
     let Some((folder, segment)) = file.rsplit_once('/') else { return false };
     let is_number = segment.strip_suffix(".m4s").is_some_and(|number| number.parse::<u64>().is_ok());
     let mut tracks = media.presentation.tracks.iter().flat_map(|track| &track.representations);
@@ -225,6 +275,7 @@ fn without_query(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use crate::media::MediaLengths;
     use crate::study::tests::{SHORT, parse};
 
     /// A loop over these paths on a server of files.
@@ -289,10 +340,23 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_those_of_paths_and_of_the_titles_of_media() {
+        let film = "\n[media.film]\nsegment = '4s'\nlength = '16s'\ntitles = 3\nhds = { fragments = 5, gaps = [3] }\n\
+                    video = { ladder = ['80kbit/s'] }\n";
+        let plan =
+            parse(&format!("{}{film}", text("\"/media/film/{random:1-3}/Seg1-Frag{random:2-4}\""))).unwrap();
+        let paths = &plan.workloads[0].workload.as_loop().unwrap().paths;
+        assert_eq!(plan.known_lengths(paths), [40_000; 6], "fragment 3 does not exist");
+        let of = |path: &str| plan.known_lengths(&[path.to_owned()]);
+        assert_eq!(of("/bytes/{random:8-9}"), [8, 9]);
+        assert_eq!(of("/other"), [0; 0]);
+    }
+
+    #[test]
     fn every_path_of_a_pattern_is_a_file() {
         let plan = parse(&text("\"/bytes/{random:8-9}{random:1-2}\", \"/bytes/7\"")).unwrap();
         let files: Vec<u64> = plan.segments().into_values().collect();
         assert_eq!(files, [7, 81, 82, 91, 92]);
-        assert_eq!(plan.workloads[0].workload.least_body_bytes(), 10 * (81 + 7) / 2);
+        assert_eq!(plan.workloads[0].workload.least_body_bytes(&MediaLengths::default()), 10 * (81 + 7) / 2);
     }
 }

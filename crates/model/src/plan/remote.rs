@@ -12,6 +12,11 @@ use crate::workload::Workload;
 pub const MOST_REQUESTS: u64 = 2_000;
 /// The most requests per second, unless stated otherwise.
 pub const MOST_RATE: u32 = 50;
+/// What a live player sends per second, for a proposal: a manifest with two playlists every two seconds, and
+/// segments of two tracks.
+const LIVE_REQUESTS_PER_S: u64 = 3;
+/// At its start, it sends as many as in this time.
+const LIVE_START_S: u64 = 10;
 /// A server rests at least this long between two runs.
 pub(super) const REST_NS: u64 = NANOS_PER_S;
 
@@ -85,15 +90,18 @@ impl Plan {
         let named = self.workload_of(&cell.group);
         let each = match &named.workload {
             Workload::Page(page) => Some(page.resources.len() as u64),
-            Workload::Player(player) => player.live.is_none().then(|| player.most_requests()),
+            Workload::Player(player) => player.most_requests(),
             Workload::Closed(closed) => closed.load.requests.filter(|_| closed.load.warmup_ns == 0),
             Workload::Open(open) => open.load.requests.filter(|_| open.load.warmup_ns == 0),
             Workload::Script(script) => Some(script.entries.len() as u64),
         };
         let each = each.ok_or_else(|| {
+            let remedy = match &named.workload {
+                Workload::Player(player) => format!("`requests = {}`", live_requests(player.media_ns())),
+                _ => "`requests` without `duration` and `warmup`, or load a page".to_owned(),
+            };
             format!(
-                "the workload `{}` has no limit; a server with a `url` is not put under load: write `requests` without \
-                 `duration` and `warmup`, or load a page",
+                "the workload `{}` has no limit; a server with a `url` is not put under load: write {remedy}",
                 named.name
             )
         })?;
@@ -164,7 +172,10 @@ impl Plan {
             Workload::Page(_) | Workload::Player(_) if clients == 1 => Ok(0),
             Workload::Page(_) | Workload::Player(_) => {
                 let all = self.requests_of(cell)?;
-                let over_s = cell.group.start.over_ns().div_ceil(NANOS_PER_S).max(1);
+                // A live stream is requested as it grows.
+                let live = workload.player().and_then(|player| player.live.as_ref());
+                let grows_ns = live.map_or(0, |live| live.duration_ns);
+                let over_s = cell.group.start.over_ns().saturating_add(grows_ns).div_ceil(NANOS_PER_S).max(1);
                 let needed = written(all.div_ceil(most.max(1)).saturating_mul(NANOS_PER_S));
                 checked(
                     all.div_ceil(over_s),
@@ -244,6 +255,11 @@ impl Plan {
     }
 }
 
+/// A limit of requests for a live stream that is watched so long.
+const fn live_requests(duration_ns: u64) -> u64 {
+    duration_ns.div_ceil(NANOS_PER_S).saturating_add(LIVE_START_S).saturating_mul(LIVE_REQUESTS_PER_S)
+}
+
 /// A duration as studies write it.
 fn written(ns: u64) -> String {
     format_ns(ns).replace(' ', "")
@@ -312,6 +328,32 @@ mod tests {
         let paced = "kind = 'closed'\npaths = ['/']\nconnections = 1\nrequests = 100\nthink_time = '20ms'";
         let plan = with(paced).unwrap();
         assert_eq!((plan.outside_requests().unwrap().each_run, plan.rest_ns(0)), (100, 2 * NANOS_PER_S));
+    }
+
+    #[test]
+    fn live_players_need_a_limit() {
+        let page = "kind = \"page\"\npage = \"small\"";
+        let with = |more: &str| {
+            let live = format!(
+                "kind = 'player'\nmanifest = '/live.mpd'\nlatency = '9s'\nduration = '60s'\nbuffer = '12s'\n\
+                 rule = 'throughput'\n{more}"
+            );
+            let table = format!("{TABLE}most_requests = 100000\n");
+            parse(&study(&table).replace(page, &live).replace("page_load_time", "request_time"))
+        };
+        let endless = with("").unwrap_err();
+        assert!(endless.contains("is not put under load: write `requests = 210`"), "{endless}");
+        let plan = with("requests = 210").unwrap();
+        assert_eq!((plan.outside_requests().unwrap().each_run, plan.rest_ns(0)), (210, 4_200_000_000));
+        assert!(with("requests = 210\nclients = 10").is_ok(), "35 requests per second");
+        let fault = with("requests = 210\nclients = 20").unwrap_err();
+        assert!(fault.contains("20 clients send 4200 requests within 60 s"), "{fault}");
+        let on_demand = parse(&study(TABLE).replace(
+            page,
+            "kind = 'player'\nladder = ['1Mbit/s']\nsegment = '1s'\nsegments = 2\nbuffer = '4s'\n\
+             rule = 'throughput'\nrequests = 5",
+        ));
+        assert!(on_demand.unwrap_err().contains("`requests` is for live streams"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::factors::{LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
 use crate::claim::{Bound, Claim, ClaimTest};
+use crate::class::RequestClass;
 use crate::error::InputError;
 use crate::keys;
 use crate::level::Level;
@@ -18,6 +19,7 @@ pub(super) const KEYS: &[Key] = keys! {
 };
 pub(super) const BEST_KEYS: &[Key] = keys! {
     "level", "table", "required", r#"{ variant = "h2" }"#, "The level that is the best.";
+    "among", "list of texts", "all of its factor", r#"["h1s", "h3"]"#, "The other levels that it is the best of.";
     "by", "list of texts", "required", r#"["median", "iqr"]"#,
         "Statistics of the primary metric: `median`, `mean`, `iqr`, `p90`, `p95`, `p99`, `p999`.";
 };
@@ -33,6 +35,8 @@ pub(super) const VALUE_KEYS: &[Key] = keys! {
     "metric", "text", "the primary one", r#""page_load_time""#, "A [metric](#metrics).";
     "statistic", "text", "`\"median\"`", r#""p99""#, "A statistic, as in `by`.";
     "of", "table", "all cells", r#"{ variant = "h2" }"#, "The levels of the cells.";
+    "against", "table", "none", r#"{ variant = "h1s" }"#,
+        "One level: the bounds are of the ratio to the value of the cell with this level.";
     "least", "duration, size, number, or round trips", "none", r#""1.9rtt""#, "The lower bound.";
     "most", "duration, size, number, or round trips", "none", r#""120ms""#,
         "The upper bound. One of `least` and `most` is required.";
@@ -55,6 +59,7 @@ enum Kind {
     Pooled,
     Best {
         level: NamedLevel,
+        among: Vec<Placed<String>>,
         by: Vec<Statistic>,
     },
     Script {
@@ -69,6 +74,7 @@ enum Kind {
         metric: Option<Placed<String>>,
         statistic: Statistic,
         cells: Vec<NamedLevel>,
+        against: Option<NamedLevel>,
         least: Option<Bound>,
         most: Option<Bound>,
     },
@@ -96,7 +102,11 @@ fn read_claim(table: Table<'_>) -> Result<ClaimEntry, InputError> {
     };
     let table = table.with_keys(KEYS.iter().chain(own))?;
     let kind = match kind.value.as_str() {
-        "best" => Kind::Best { level: read_level(&table, "level")?, by: read_statistics(&table)? },
+        "best" => Kind::Best {
+            level: read_level(&table, "level")?,
+            among: table.some_strings("among")?.map(|among| among.value).unwrap_or_default(),
+            by: read_statistics(&table)?,
+        },
         "script" => Kind::Script { trained_on: read_level(&table, "trained_on")? },
         "scale" => {
             let factor = table.required("factor", Table::string)?;
@@ -121,11 +131,19 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
         return Err(table.error("[[claim]] has neither `least` nor `most`; add one of them"));
     }
     let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).level_entries()).transpose()?;
+    let against = table.table("against")?.map(|_| read_level(table, "against")).transpose()?;
+    let in_round_trips = |bound: &Bound| matches!(bound, Bound::RoundTrips(_));
+    if against.is_some() && [least, most].iter().flatten().any(in_round_trips) {
+        return Err(
+            table.error("`against` makes a ratio, which has no round trips; write bounds such as `1.05`")
+        );
+    }
     let statistic = table.named("statistic")?.map_or(Statistic::Median, |statistic| statistic.value);
     Ok(Kind::Value {
         metric: table.string("metric")?,
         statistic,
         cells: cells.unwrap_or_default(),
+        against,
         least,
         most,
     })
@@ -170,27 +188,36 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
 }
 
 /// The claims of a study with their levels and metrics resolved.
-pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim>, InputError> {
+pub(super) fn resolve(
+    study: &Study,
+    classes: &[RequestClass],
+    library: &impl Library,
+) -> Result<Vec<Claim>, InputError> {
     let level =
         |(factor, value): &NamedLevel| Ok::<Level, InputError>(resolve_level(study, "", factor, value)?.0);
     let resolve_one = |written: &ClaimEntry| {
         let holds_if = match &written.kind {
             Kind::Pooled => ClaimTest::Pooled,
             Kind::Impaired => ClaimTest::Impaired,
-            Kind::Best { level: named, by } => ClaimTest::Best { level: level(named)?, by: by.clone() },
+            Kind::Best { level: named, among, by } => {
+                let among = among.iter().map(|value| level(&(named.0.clone(), value.clone())));
+                let among = among.collect::<Result<_, _>>()?;
+                ClaimTest::Best { level: level(named)?, among, by: by.clone() }
+            }
             Kind::Script { trained_on } => ClaimTest::Script { trained_on: level(trained_on)? },
             Kind::Scale { factor, levels } => {
                 let levels = levels.iter().map(|value| level(&(factor.clone(), value.clone())));
                 ClaimTest::Scale { levels: levels.collect::<Result<_, _>>()? }
             }
-            Kind::Value { metric, statistic, cells, least, most } => {
+            Kind::Value { metric, statistic, cells, against, least, most } => {
                 if let Some(metric) = metric {
-                    super::metric::check_exists(metric, study, library)?;
+                    super::metric::check_exists(metric, classes, library)?;
                 }
                 ClaimTest::Value {
                     metric: metric.as_ref().unwrap_or(&study.metric).value.clone(),
                     statistic: *statistic,
                     levels: cells.iter().map(level).collect::<Result<_, _>>()?,
+                    against: against.as_ref().map(level).transpose()?,
                     least: *least,
                     most: *most,
                 }
@@ -227,7 +254,19 @@ mod tests {
         assert_eq!(only("kind = \"impaired\""), ClaimTest::Impaired);
         assert_eq!(
             only("kind = \"best\"\nlevel = { variant = \"h3\" }\nby = [\"median\", \"iqr\"]"),
-            ClaimTest::Best { level: level("variant", "h3"), by: vec![Statistic::Median, Statistic::Iqr] }
+            ClaimTest::Best {
+                level: level("variant", "h3"),
+                among: Vec::new(),
+                by: vec![Statistic::Median, Statistic::Iqr]
+            }
+        );
+        assert_eq!(
+            only("kind = \"best\"\nlevel = { variant = \"h3\" }\namong = [\"h1s\"]\nby = [\"iqr\"]"),
+            ClaimTest::Best {
+                level: level("variant", "h3"),
+                among: vec![level("variant", "h1s")],
+                by: vec![Statistic::Iqr]
+            }
         );
         assert_eq!(
             only("kind = \"script\"\ntrained_on = { variant = \"h3\" }"),
@@ -245,8 +284,22 @@ mod tests {
                 metric: "page_load_time".to_owned(),
                 statistic: Statistic::Median,
                 levels: vec![level("variant", "h3"), level("network", "lan")],
+                against: None,
                 least: Some(Bound::RoundTrips(2.0)),
                 most: Some(Bound::Plain(120e6)),
+            }
+        );
+        assert_eq!(
+            only(
+                "kind = \"value\"\nof = { variant = \"h3\" }\nagainst = { variant = \"h1s\" }\nleast = \"1\""
+            ),
+            ClaimTest::Value {
+                metric: "page_load_time".to_owned(),
+                statistic: Statistic::Median,
+                levels: vec![level("variant", "h3")],
+                against: Some(level("variant", "h1s")),
+                least: Some(Bound::Plain(1.0)),
+                most: None,
             }
         );
     }
@@ -289,6 +342,14 @@ mod tests {
             ),
             (
                 "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"1s\"\nof = { variant = \"h2\" }",
+                "`h2` is not a level of `variant`",
+            ),
+            (
+                "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"1rtt\"\nagainst = { variant = \"h3\" }",
+                "`against` makes a ratio",
+            ),
+            (
+                "[[claim]]\ntext = \"x\"\nkind = \"best\"\nlevel = { variant = \"h3\" }\namong = [\"h2\"]\nby = [\"iqr\"]",
                 "`h2` is not a level of `variant`",
             ),
             (

@@ -60,18 +60,14 @@ fn read_class(name: Placed<String>, table: &Table<'_>) -> Result<ClassEntry, Inp
     Ok(ClassEntry { name, paths: paths.value.into_iter().map(|path| path.value).collect() })
 }
 
-/// The classes of a plan.
-pub(super) fn planned(entries: &[ClassEntry]) -> Vec<RequestClass> {
-    entries.iter().map(ClassEntry::class).collect()
-}
-
-/// The same, or without any: `audio` and `video`, if a workload plays both and their paths tell them apart.
+/// The classes of a plan; without tables `audio` and `video`, if a workload plays both and their paths tell
+/// them apart.
 pub(super) fn planned_with<'a>(
     entries: &[ClassEntry],
     workloads: impl Iterator<Item = &'a Workload>,
 ) -> Vec<RequestClass> {
     if !entries.is_empty() {
-        return planned(entries);
+        return entries.iter().map(ClassEntry::class).collect();
     }
     let players = workloads.filter_map(Workload::player);
     let tracks: Vec<&Track> = players
@@ -120,14 +116,14 @@ fn pattern_of(one: &Representation) -> Option<String> {
     Some(if is_whole { format!("{prefix}*") } else { format!("{prefix}*{suffix}") })
 }
 
-/// Checks that every class has a path in a workload, and that of the study's metric in every workload that is
-/// compared.
+/// Checks that every class of the study's tables has a path in a workload, and that of its metric in every
+/// workload that is compared.
 pub(super) fn check(plan: &Plan, entries: &[ClassEntry], metric: &Placed<String>) -> Result<(), InputError> {
-    if entries.is_empty() {
+    if plan.classes.is_empty() {
         return Ok(());
     }
     let has = |workload: usize| {
-        let mut has = vec![false; entries.len() + 1];
+        let mut has = vec![false; plan.classes.len() + 1];
         for path in plan.workloads[workload].workload.paths() {
             has[class_of(&plan.classes, &path)] = true;
         }
@@ -144,7 +140,7 @@ pub(super) fn check(plan: &Plan, entries: &[ClassEntry], metric: &Placed<String>
         }
     }
     let (_, Some(class)) = class::split_metric(&metric.value) else { return Ok(()) };
-    let number = entries.iter().position(|entry| entry.name.value == class).unwrap_or(entries.len());
+    let number = plan.classes.iter().position(|own| own.name == class).unwrap_or(plan.classes.len());
     let compared = plan.cells.iter().filter(|cell| !cell.group.is_background).map(|cell| cell.group.workload);
     match compared.into_iter().find(|workload| !all[*workload][number]) {
         None => Ok(()),
@@ -204,6 +200,34 @@ mod tests {
     }
 
     #[test]
+    fn the_tracks_of_a_player_can_be_compared() {
+        let media =
+            "[media.film]\nsegment = '2s'\nlength = '1min'\n[media.film.video]\nladder = ['1Mbit/s']\n";
+        let audio = "[media.film.audio]\nladder = ['100kbit/s']\n";
+        let player = "kind = 'player'\nmedia = 'film'\nbuffer = '12s'\nrule = 'hlsjs'";
+        let with = |metric: &str, tables: &str| {
+            let text = SHORT.replace("kind = \"page\"\npage = \"small\"", player);
+            parse(&format!("{}{tables}", text.replace("page_load_time", metric)))
+        };
+        let both = format!("{media}{audio}");
+        for metric in ["request_time@video", "availability@audio"] {
+            assert_eq!(with(metric, &both).unwrap().metric, metric);
+        }
+        let claim = "[[claim]]\ntext = 'fast'\nkind = 'value'\nmetric = 'request_time@audio'\nmost = '1s'\n";
+        with("request_time@video", &format!("{both}{claim}")).unwrap();
+        let fault = with("request_time@text", &both).unwrap_err();
+        assert!(fault.contains("of a player; the choices are audio, video, other"), "{fault}");
+        let fault = with("request_time@video", media).unwrap_err();
+        assert!(fault.contains("of a player; there is none"), "one track needs no classes: {fault}");
+        let text = SHORT.replace("kind = \"page\"\npage = \"small\"", player);
+        let text =
+            text.replace("page_load_time", "request_time@video").replace("[\"small\"]", "['small', 'loop']");
+        let other = "[workload.loop]\nkind = 'closed'\npaths = ['/bytes/1']\nrequests = 20\n";
+        let fault = parse(&format!("{text}{both}{other}")).unwrap_err();
+        assert!(fault.contains("the workload `loop` has no path of the class `video`"), "{fault}");
+    }
+
+    #[test]
     fn classes_are_in_the_plan_in_their_order() {
         let plan =
             with("request_time@b", "[class.video]\npaths = ['*.m4s']\n[class.b]\npaths = ['*']\n").unwrap();
@@ -241,9 +265,10 @@ mod tests {
             (
                 "request_time@vido",
                 video,
-                "`metric`: `vido` is not a `[class.NAME]` that this study defines; did you",
+                "`metric`: `vido` is not a class of this study: a table `[class.NAME]`, or without tables `audio` and \
+                 `video` of a player; did you mean `video`?",
             ),
-            ("request_time@video", "", "that this study defines; there is none"),
+            ("request_time@video", "", "`audio` and `video` of a player; there is none"),
             ("page_load_time@video", video, "`page_load_time` is not a metric of requests"),
             ("time@video", video, "`metric`: `time` is not a metric"),
             (

@@ -3,12 +3,12 @@
 
 use super::factors::{FactorKind, check_name};
 use super::media::MediaSet;
-use super::written::{Entry, NamedEntry};
+use super::workloads::{Entry, NamedEntry};
 use super::{Library, Study, loops, metric};
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
 use crate::named::unknown;
-use crate::options::RequestOptions;
+use crate::options::{BrowserOptions, Options, RequestOptions, Visit};
 use crate::page::Page;
 use crate::plan::{Cell, NamedWorkload, Plan};
 use crate::reader::Placed;
@@ -131,6 +131,28 @@ pub(super) fn check_names(study: &Study, library: &impl Library) -> Result<(), I
         .try_for_each(|level| check_name(level, "", "a client", &known))
 }
 
+/// Checks that no client but a browser gets a workload that names its `player`.
+pub(super) fn check_players(
+    study: &Study,
+    cells: &[Cell],
+    workloads: &[ClientsOf],
+) -> Result<(), InputError> {
+    for entry in &study.workloads {
+        let Entry::Player(player) = &entry.what else { continue };
+        let is_of = |cell: &&Cell| {
+            cell.group.client == OWN_CLIENT && workloads[cell.group.workload].level == entry.name.value
+        };
+        if let Some(library) = player.library().filter(|_| cells.iter().any(|cell| is_of(&cell))) {
+            return Err(library.error(format!(
+                "`player`: {} plays in browsers, and the client `{OWN_CLIENT}` is none; remove the key, or run the \
+                 workload with a browser only, such as `client = [\"chromium\"]`",
+                library.value.title()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Marks the cells whose client does not support them.
 pub(super) fn check(
     levels: &[Placed<String>],
@@ -138,6 +160,9 @@ pub(super) fn check(
     cells: &mut [Cell],
     library: &impl Library,
 ) -> Result<(), InputError> {
+    for cell in cells.iter_mut().filter(|cell| cell.group.client == OWN_CLIENT) {
+        cell.unsupported = own_client_refuses(&workloads[cell.group.workload].named);
+    }
     for level in levels.iter().filter(|level| level.value != OWN_CLIENT) {
         let mut known: Vec<((Variant, usize, u32), Option<String>)> = Vec::new();
         for cell in cells.iter_mut() {
@@ -149,9 +174,14 @@ pub(super) fn check(
                 Some((_, reason)) => reason.clone(),
                 None => {
                     let named = &workloads[workload].named;
-                    // The client's description says in which order it can request several paths.
+                    // The client's description says in which order it can request several paths, also those
+                    // that random parts stand for.
                     let mut special = named.options.clone();
                     special.requests.random_order = false;
+                    special.requests.random_parts = false;
+                    // And which visits it makes, and what it does as a browser.
+                    special.connections.visit = Visit::First;
+                    special.browser = BrowserOptions::default();
                     if !special.is_default() {
                         return Err(level.error(format!(
                             "`{}` cannot make the requests of the workload `{}` ({}); use `{OWN_CLIENT}`, or remove these \
@@ -185,6 +215,20 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Why h123's own client cannot do what a workload wants of browsers, if so.
+fn own_client_refuses(named: &NamedWorkload) -> Option<String> {
+    let Options { connections, browser, .. } = &named.options;
+    if !connections.visit.is_for_every_client() {
+        return Some(format!(
+            "only browsers make visits of the kind `{}`; use one as the client",
+            connections.visit
+        ));
+    }
+    (browser.cpu_slowdown > 1).then(|| {
+        format!("{OWN_CLIENT} runs no page, so its CPU cannot be slowed down; use a browser as the client")
+    })
+}
+
 /// Checks that the client nodes have room for the addresses that their connections need.
 pub(super) fn check_addresses(study: &Study, plan: &Plan) -> Result<(), InputError> {
     for first in plan.run_cells() {
@@ -211,7 +255,8 @@ pub(super) fn check_visit(
 ) -> Result<(), InputError> {
     let named = &workloads[cell.group.workload].named;
     let resumes = cell.pins.as_ref().unwrap_or(&study.hold.pins).resumption;
-    if !named.options.connections.first_visit {
+    let visit = named.options.connections.visit;
+    if visit.is_first() {
         let is_cold = named.workload.as_loop().is_none();
         let error = study.holds().find_map(|hold| hold.resumption_error(named));
         return error.filter(|_| is_cold && resumes).map_or(Ok(()), Err);
@@ -231,5 +276,5 @@ pub(super) fn check_visit(
     };
     let entry = study.workloads.iter().find(|entry| entry.name.value == named.name);
     let place = entry.and_then(|entry| entry.repeat.clone()).unwrap_or_else(Place::command_line);
-    Err(InputError { place, problem: format!("`visit` is repeat, which {problem}") })
+    Err(InputError { place, problem: format!("`visit` is {visit}, which {problem}") })
 }

@@ -7,7 +7,7 @@ use crate::reader::{Key, Table};
 
 pub(super) const KEYS: &[Key] = keys! {
     "server", "text", "the first CPU", r#""0-3""#, "The CPUs of servers, as Linux writes them. A server has as many threads as CPUs.";
-    "proxy", "text", "the servers'", r#""4""#, "The CPUs of servers with another server behind them.";
+    "proxy", "text", "the servers'", r#""4""#, "The CPUs of the servers that clients reach, if others are behind them in some cell; and of proxies behind proxies.";
     "client", "text", "the last CPU", r#""5-7""#, "The CPUs of clients; many clients are spread over as many processes.";
     "emulator", "text", "the second CPU if there are three, or the servers'", r#""4""#, "The CPU of the emulator; one.";
 };

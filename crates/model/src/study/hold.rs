@@ -195,7 +195,7 @@ mod tests {
     fn a_repeat_visit_has_sessions_and_twice_the_time() {
         let plan = with("visit = 'repeat'", "resumption = true").unwrap();
         let named = &plan.workloads[0];
-        assert!(named.options.connections.first_visit);
+        assert_eq!(named.options.connections.visit, crate::options::Visit::Repeat);
         assert!(named.describe().ends_with("; repeat visit with an empty cache"), "{}", named.describe());
         assert_eq!(named.workload.first_visit(), named.workload);
         let first = with("visit = 'first'", "mtu = \"1500B\"").unwrap();

@@ -3,6 +3,7 @@
 use super::Study;
 use super::clients::ClientsOf;
 use crate::error::InputError;
+use crate::media::MediaLengths;
 use crate::network::Direction;
 use crate::plan::{Cell, GroupEnd, PlannedTopology};
 use crate::predict::{LAB_NS, LIMIT_FACTOR, transmission_ns};
@@ -36,6 +37,7 @@ pub(super) fn carry(
     topology: &PlannedTopology,
     pairs: &[Topology],
     workloads: &[ClientsOf],
+    media: &MediaLengths<'_>,
     cells: &mut [Cell],
 ) -> Result<(), InputError> {
     for run in cells.chunk_by_mut(|_, next| next.group.group > 0) {
@@ -45,7 +47,8 @@ pub(super) fn carry(
             let built = topology.built.get(cell.network).or_else(|| pairs.get(cell.network));
             let named = &workloads[cell.group.workload].named;
             let of_all = |bytes: u64| bytes.saturating_mul(u64::from(cell.group.clients));
-            let bytes = [named.workload.least_body_bytes(), named.least_request_body_bytes()].map(of_all);
+            let bytes =
+                [named.workload.least_body_bytes(media), named.least_request_body_bytes()].map(of_all);
             add(&mut loads, built, bytes);
         }
         let slowest = loads.iter().max_by_key(|load| load.takes_ns());
@@ -131,6 +134,22 @@ mod tests {
 
     fn plan(requests: u32, clients: u32) -> Plan {
         parse(&text(requests, clients)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn links_carry_segments_of_media() {
+        let film = "[media.film]\nsegment = '8s'\nlength = '20s'\ntitles = 7\n\
+                    [media.film.video]\nladder = ['1Mbit/s']\n";
+        let requests = |paths: &str| text(30, 1).replace("paths = [\"/bytes/1000000\"]", paths);
+        // Three segments of 8, 8 and 4 s at the rate of the media, each ten times, over a link of eight times
+        // that rate.
+        for paths in [
+            "media = 'film'",
+            "paths = ['/media/film/video-1000k/1.m4s', '/media/film/{random:1-7}/video-1000k/2.m4s', '/media/film/7/video-1000k/3.m4s']",
+        ] {
+            let plan = parse(&format!("{}{film}", requests(paths))).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(plan.cells[0].expected_run_ns, 25 * NANOS_PER_S, "{paths}");
+        }
     }
 
     #[test]

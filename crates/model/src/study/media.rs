@@ -2,6 +2,7 @@
 
 use super::Library;
 use super::factors::check_name;
+use super::ladder::read_ladder;
 use crate::error::{InputError, Source};
 use crate::keys;
 use crate::media::{
@@ -13,17 +14,18 @@ use crate::units::{self, format_bytes};
 
 pub(super) const KEYS: &[Key] = keys! {
     "folder", "text", "none: modelled media", r#""film""#,
-        "The folder of existing media, relative to the current folder or to the study's. It excludes all other keys but `manifest`.";
+        "The folder of existing media, relative to the current folder or to the study's. It excludes all other keys but `manifest`, and for a live stream `live` and `segment`.";
     "manifest", "text", "`manifest.mpd`, `main.m3u8` or `manifest.f4m`", r#""hds/manifest.f4m""#,
         "The manifest in `folder` whose segments players and classes see.";
-    "segment", "duration", "required without `folder`", r#""3.84s""#, "The duration of a segment; above 0.";
+    "segment", "duration", "required without `folder`", r#""3.84s""#,
+        "The duration of a segment; above 0. Of a live `folder`: how long a segment is at least, `\"3s\"` without it.";
     "length", "duration", "required without `folder`", r#""34min""#,
         "How long it plays; the last segment has the rest. At most 10 000 segments.";
     "seed", "whole number", "`1`", "42", "The seed of the sizes, 0 to 9 223 372 036 854 775 807.";
     "titles", "whole number", "none", "7000",
         "A library: copies of the media at `/media/NAME/1/` and so on, 1 to 50 000; [below](#libraries).";
     "live", "duration", "none: on demand", r#""60s""#,
-        "A live stream that repeats the media: how long segments stay available, at least three segments. Requires the server `origin`.";
+        "A live stream that repeats the media: how long segments stay available, at least three segments. Modelled media requires the server `origin`; a `folder` is sent over RTMP to a server that takes [feeds](media.md#feeds), such as `nginx`.";
     "hds", "table `[media.NAME.hds]`", "none: DASH and HLS", r#"{ fragments = 5, gaps = [3] }"#,
         "Package the media for HTTP Dynamic Streaming. Requires one video representation and no audio.";
     "video", "table `[media.NAME.video]`", "required without `audio` and `folder`", "", "The video track.";
@@ -63,6 +65,10 @@ const MOST_FRAGMENTS: u32 = 10_000;
 const MOST_NUMBER: u32 = 1_000_000;
 /// A file has as many hard links; ext4 permits 65 000.
 const MOST_TITLES: u32 = 50_000;
+/// The keys of a folder; the last two are those of a live stream.
+const FEED_KEYS: [&str; 4] = ["folder", "manifest", "live", "segment"];
+/// How long the segments of a feed are at least unless the study says so.
+const FEED_SEGMENT_NS: u64 = 3 * units::NANOS_PER_S;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 
 /// `[media.NAME]`.
@@ -76,7 +82,14 @@ pub(super) struct MediaEntry {
 #[derive(Clone, Debug)]
 enum MediaKeys {
     Modelled(Box<Media>),
-    Folder { folder: Placed<String>, manifest: Option<String> },
+    Folder { folder: Placed<String>, manifest: Option<String>, feed: Option<FeedKeys> },
+}
+
+/// How a folder is sent as a live stream.
+#[derive(Clone, Copy, Debug)]
+struct FeedKeys {
+    segment_ns: u64,
+    window_ns: u64,
 }
 
 pub(super) fn read(root: &Table<'_>) -> Result<Vec<MediaEntry>, InputError> {
@@ -105,20 +118,7 @@ fn check_media_name(name: &str) -> Result<(), String> {
 /// The media of a table's or file's keys.
 fn read_media(name: &str, table: &Table<'_>) -> Result<Media, InputError> {
     let model = read_model(table)?;
-    let live = table.duration_above_zero("live")?;
-    if let Some(live) = &live {
-        let least_ns = model.segment_ns.saturating_mul(3);
-        if live.value < least_ns {
-            let problem = format!(
-                "`live` is shorter than three segments; write at least {}",
-                units::format_ns(least_ns)
-            );
-            return Err(live.error(problem));
-        }
-        if model.hds.is_some() {
-            return Err(live.error("`live` excludes `hds`; remove one of them"));
-        }
-    }
+    let live = read_window(table, model.segment_ns)?;
     let titles = table.integer("titles", 1..=MOST_TITLES)?;
     if let (Some(live), Some(_)) = (&live, &titles) {
         return Err(live.error("`live` excludes `titles`; remove one of them"));
@@ -128,6 +128,17 @@ fn read_media(name: &str, table: &Table<'_>) -> Result<Media, InputError> {
         live_window_ns: live.map(|live| live.value),
         ..Media::modelled(name, model)
     })
+}
+
+/// How long the segments of a live stream stay available.
+fn read_window(table: &Table<'_>, segment_ns: u64) -> Result<Option<Placed<u64>>, InputError> {
+    let Some(live) = table.duration_above_zero("live")? else { return Ok(None) };
+    let least_ns = segment_ns.saturating_mul(3);
+    if live.value < least_ns {
+        let least = units::format_ns(least_ns);
+        return Err(live.error(format!("`live` is shorter than three segments; write at least {least}")));
+    }
+    Ok(Some(live))
 }
 
 fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
@@ -140,14 +151,19 @@ fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
             }
         };
     };
-    if let Some(other) = table.keys().find(|key| !["folder", "manifest"].contains(&key.value.as_str())) {
+    let is_live = table.keys().any(|key| key.value == "live");
+    let known: &[&str] = if is_live { &FEED_KEYS } else { &FEED_KEYS[..2] };
+    if let Some(other) = table.keys().find(|key| !known.contains(&key.value.as_str())) {
         let problem = format!(
             "`{}` describes modelled media, which excludes `folder`; remove one of them",
             other.value
         );
         return Err(other.error(problem));
     }
-    Ok(Some(MediaKeys::Folder { folder, manifest: manifest.map(|manifest| manifest.value) }))
+    let segment_ns = table.duration_above_zero("segment")?.map_or(FEED_SEGMENT_NS, |segment| segment.value);
+    let window = read_window(table, segment_ns)?;
+    let feed = window.map(|window| FeedKeys { segment_ns, window_ns: window.value });
+    Ok(Some(MediaKeys::Folder { folder, manifest: manifest.map(|manifest| manifest.value), feed }))
 }
 
 fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
@@ -215,7 +231,7 @@ fn check_hds(table: &Table<'_>, model: &MediaModel) -> Result<(), InputError> {
 }
 
 fn read_track(kind: TrackKind, table: &Table<'_>, segment_ns: u64) -> Result<TrackModel, InputError> {
-    let (ladder, places) = super::player::read_ladder(table)?;
+    let (ladder, places) = read_ladder(table)?;
     let medians = match table.some_strings("medians")? {
         Some(medians) if medians.value.len() != ladder.len() => {
             let problem = format!(
@@ -305,9 +321,13 @@ impl MediaSet {
     pub(super) fn of(entries: &[MediaEntry], library: &impl Library) -> Result<MediaSet, InputError> {
         let of = |entry: &MediaEntry| match &entry.what {
             MediaKeys::Modelled(media) => Ok(Media::clone(media)),
-            MediaKeys::Folder { folder, manifest } => {
+            MediaKeys::Folder { folder, manifest, feed } => {
                 let media = library.media_folder(&entry.name.value, &folder.value, manifest.as_deref());
-                media.map_err(|problem| folder.error(format!("`folder`: {problem}")))
+                let media = media.map_err(|problem| folder.error(format!("`folder`: {problem}")))?;
+                Ok(match feed {
+                    Some(feed) => media.fed(feed.segment_ns, feed.window_ns),
+                    None => media,
+                })
             }
         };
         Ok(MediaSet(entries.iter().map(of).collect::<Result<_, _>>()?))
@@ -478,10 +498,17 @@ mod tests {
     }
 
     #[test]
+    fn a_live_stream_may_be_packaged_for_hds() {
+        let live = HDS.replace("titles = 7000", "live = '60s'");
+        let plan = with("/media/film/Seg99-Frag491", &live).unwrap();
+        assert_eq!(plan.media[0].live_window_ns, Some(60_000_000_000));
+        assert!(plan.media[0].hds().is_some());
+    }
+
+    #[test]
     fn faults_of_packaging_have_their_place() {
         for (from, to, expected) in [
             ("titles = 7000", "titles = 50001", "`titles` is 50001; write a whole number from 1 to 50000"),
-            ("titles = 7000", "live = '60s'", "`live` excludes `hds`"),
             ("hds = { fragments = 5, gaps = [3] }", "live = '60s'", "`live` excludes `titles`"),
             ("hds = { fragments = 5, gaps = [3] }", "live = '5s'", "`live` is shorter than three segments"),
             ("gaps = [3]", "gaps = [3, 3]", "`gaps`: 3 is not above the number before it"),
@@ -516,6 +543,36 @@ mod tests {
             let fault = with("/bytes/1", tables).unwrap_err();
             assert!(fault.contains(expected), "{tables}: {fault}");
         }
+    }
+
+    #[test]
+    fn a_live_folder_is_fed_to_the_server() {
+        let table = "[media.film]\nfolder = \"made\"\nlive = \"60s\"\n";
+        let nginx = |text: &str| {
+            parse(&SHORT.replace("page_load_time", "request_time").replace("[\"origin\"]", "[\"nginx\"]").replace(
+                "kind = \"page\"\npage = \"small\"",
+                &format!(
+                    "kind = \"player\"\nmanifest = \"/media/film/index.m3u8\"\nlatency = \"9s\"\nduration = \"20s\"\n\
+                     buffer = \"12s\"\nrule = \"throughput\"\n{text}"
+                ),
+            ))
+        };
+        let plan = nginx(table).unwrap();
+        let film = &plan.media[0];
+        assert_eq!(film.feed().map(|feed| feed.segment_ns), Some(3_000_000_000));
+        assert_eq!(film.manifests(), ["/media/film/index.m3u8"]);
+        let expected = "made/manifest.mpd, sent over RTMP in real time; segments of at least 3 s; live with a window \
+                        of 60 s";
+        assert_eq!(film.describe(), expected);
+        let json = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(Plan::from_json(&json).unwrap().media, plan.media);
+        let fault = nginx(&table.replace("60s", "8s")).unwrap_err();
+        assert!(fault.contains("`live` is shorter than three segments; write at least 9 s"), "{fault}");
+        let fault = with("/media/film/7.ts", table).unwrap_err();
+        assert!(fault.contains("the server `origin` takes no feeds, so that it cannot serve"), "{fault}");
+        let live = FILM.replace("length", "live = \"60s\"\nlength");
+        let fault = nginx(&live).unwrap_err();
+        assert!(fault.contains("servers of files cannot serve the live media `film`; use the"), "{fault}");
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! The metrics of a study: whether they exist, whether its workloads have them, and the settings that they
 //! require.
 
-use super::factors::check_name;
-use super::{Library, Study, classes};
-use crate::class::{self, split_metric};
+use super::{Library, Study, factors};
+use crate::class::{self, RequestClass, split_metric};
 use crate::error::InputError;
 use crate::named::unknown;
 use crate::plan::NamedWorkload;
@@ -58,22 +57,28 @@ pub(super) fn facts(metric: &str, library: &impl Library) -> Option<MetricFacts>
     library.metrics().into_iter().find(|known| known.name == base)
 }
 
-/// Checks that a metric with this name exists.
+/// Checks that a metric with this name exists, of a class or of all requests.
 pub(super) fn check_exists(
     metric: &Placed<String>,
-    study: &Study,
+    classes: &[RequestClass],
     library: &impl Library,
 ) -> Result<(), InputError> {
-    let names: Vec<String> = library.metrics().into_iter().map(|known| known.name).collect();
-    let base = Placed { value: split_metric(&metric.value).0.to_owned(), place: metric.place.clone() };
-    check_name(&base, "`metric`: ", "a metric", &names)?;
-    check_class(metric, &study.classes, library)
+    check_name(metric, library)?;
+    check_class(metric, classes, library)
 }
 
-/// Checks that the class of a metric such as `request_time@video` exists and that the metric has classes.
-fn check_class(
+/// Checks the name without its class.
+pub(super) fn check_name(metric: &Placed<String>, library: &impl Library) -> Result<(), InputError> {
+    let names: Vec<String> = library.metrics().into_iter().map(|known| known.name).collect();
+    let base = Placed { value: split_metric(&metric.value).0.to_owned(), place: metric.place.clone() };
+    factors::check_name(&base, "`metric`: ", "a metric", &names)
+}
+
+/// Checks that the class of a metric such as `request_time@video` is one of these and that the metric has
+/// classes.
+pub(super) fn check_class(
     metric: &Placed<String>,
-    entries: &[classes::ClassEntry],
+    classes: &[RequestClass],
     library: &impl Library,
 ) -> Result<(), InputError> {
     let (base, Some(class)) = split_metric(&metric.value) else { return Ok(()) };
@@ -84,13 +89,13 @@ fn check_class(
              `request_time@{class}`"
         )));
     }
-    let classes = classes::planned(entries);
-    let known = class::names(&classes);
+    let known = class::names(classes);
     if known.contains(&class) {
         return Ok(());
     }
-    Err(metric
-        .error(format!("`metric`: {}", unknown(class, "a `[class.NAME]` that this study defines", &known))))
+    let noun =
+        "a class of this study: a table `[class.NAME]`, or without tables `audio` and `video` of a player";
+    Err(metric.error(format!("`metric`: {}", unknown(class, noun, &known))))
 }
 
 /// Why a workload cannot be compared by a metric that exists, if it cannot.

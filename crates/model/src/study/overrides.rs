@@ -8,7 +8,8 @@ use crate::error::{COMMAND_LINE, InputError, Place};
 /// A value from the command line for one key of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The key with the tables that lead to it, such as `runs` or `matrix.server`.
+    /// The key with the tables that lead to it, such as `runs` or `matrix.server`; `*` is every table there,
+    /// as in `workload.*.filmstrip`.
     pub key: &'static str,
     /// The value.
     pub value: OverrideValue,
@@ -62,23 +63,32 @@ pub(super) fn write_into<'a>(
             place: Place::command_line(),
             problem: format!("`{key}`: {}", error.message()),
         })?;
-        let (table, key) = match key.split_once('.') {
-            None => (&mut *document, *key),
-            Some((table, key)) => match document.get_mut(table).map(Spanned::get_mut) {
-                Some(DeValue::Table(table)) => (table, key),
-                // The reader reports that the table is missing, or that it is none.
-                _ => continue,
-            },
-        };
         let new = on_command_line(new.into_inner());
-        match (value, table.get_mut(key).map(Spanned::get_mut), new.get_ref()) {
-            (OverrideValue::Added(_), Some(DeValue::Array(old)), DeValue::Array(new)) => {
-                new.iter().for_each(|item| old.push(item.clone()));
+        let (path, key) = key.rsplit_once('.').unwrap_or(("", key));
+        for table in tables_at(document, path) {
+            match (value, table.get_mut(key).map(Spanned::get_mut), new.get_ref()) {
+                (OverrideValue::Added(_), Some(DeValue::Array(old)), DeValue::Array(new)) => {
+                    new.iter().for_each(|item| old.push(item.clone()));
+                }
+                _ => drop(table.insert(Spanned::new(COMMAND_LINE, key.to_owned().into()), new.clone())),
             }
-            _ => drop(table.insert(Spanned::new(COMMAND_LINE, key.to_owned().into()), new)),
         }
     }
     Ok(())
+}
+
+/// The tables at a path. The reader reports that a table is missing, or that it is none.
+fn tables_at<'t, 'a>(table: &'t mut DeTable<'a>, path: &str) -> Vec<&'t mut DeTable<'a>> {
+    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+    if name.is_empty() {
+        return vec![table];
+    }
+    let named = table.iter_mut().filter(|(key, _)| name == "*" || key.get_ref() == name);
+    let tables = named.filter_map(|(_, value)| match value.get_mut() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    });
+    tables.flat_map(|table| tables_at(table, rest)).collect()
 }
 
 /// The same value, and what is in a list or table, placed at the command line.
@@ -98,4 +108,21 @@ fn on_command_line(value: DeValue<'_>) -> Spanned<DeValue<'_>> {
         other => other,
     };
     Spanned::new(COMMAND_LINE, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::tests::{SHORT, parse_with};
+
+    #[test]
+    fn a_star_is_every_table() {
+        let two = SHORT.replace("workload = [\"small\"]", "workload = [\"small\", \"again\"]");
+        let text = format!("{two}\n[workload.again]\nkind = \"page\"\npage = \"small\"\n");
+        let filmstrip =
+            Override { key: "workload.*.filmstrip", value: OverrideValue::Toml(true.to_string()) };
+        let plan = parse_with(&text, &[filmstrip]).unwrap();
+        assert_eq!(plan.workloads.len(), 2);
+        assert!(plan.workloads.iter().all(|named| named.options.browser.filmstrip));
+    }
 }

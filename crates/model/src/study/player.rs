@@ -1,12 +1,15 @@
 //! A presentation and its player as written in a study.
 
 use super::Library;
+use super::ladder::read_ladder;
 use super::media::MediaSet;
 use crate::error::InputError;
 use crate::keys;
-use crate::media::Presentation;
+use crate::media::{Media, MediaSource, Presentation};
 use crate::named::unknown;
-use crate::player::{Cmcd, LivePlay, Player, Rule, Seek, constant_rate_video, describe_ladder};
+use crate::player::{
+    BrowserPlay, Cmcd, LivePlay, Player, PlayerLibrary, Rule, Seek, constant_rate_video, describe_ladder,
+};
 use crate::reader::{Key, Placed, Table};
 use crate::request_path::check_request_path;
 use crate::units;
@@ -24,6 +27,8 @@ pub(super) const KEYS: &[Key] = keys! {
     "catch_up", "`true` or `false`", "`false`", "true",
         "Whether live playback speeds up or slows down by up to 5 % to keep to `latency`.";
     "duration", "duration", "required with `manifest`", r#""60s""#, "How long the live stream is watched.";
+    "requests", "whole number", "no limit", "300",
+        "The most requests of a client for a live stream, manifests included: after them it gives up. Required for a server with a `url`.";
     "buffer", "duration", "required", r#""12s""#, "The player requests nothing for a track while more of its media is buffered; above 0.";
     "startup", "duration", "one segment", r#""4s""#,
         "How much media must be buffered before playback begins; at most `buffer`.";
@@ -34,20 +39,22 @@ pub(super) const KEYS: &[Key] = keys! {
     "rule", "text", "required", r#""throughput""#,
         "`fixed`, `throughput`, `buffer`, `bola`, `dashjs`, `dashjs_throughput`, `dashjs_bola` or `hlsjs`.";
     "representation", "rate", "required with `fixed`", r#""2.5Mbit/s""#, "The representation of the rule `fixed`, one of the video's bit rates.";
+    "player", "text", "that of the rule", r#""hlsjs""#,
+        "The player in a browser: `hlsjs` (hls.js, HLS) or `dashjs` (dash.js, DASH); h123's own client has no use for it.";
     "cmcd", "text", "none", r#""query""#,
         "Whether requests carry CMCD keys (CTA-5004): in `headers`, or in the `query`.";
 };
 
 /// The segments of one presentation: each leaves a few rows in memory until the run is stored.
 const MOST_SEGMENTS: u32 = 10_000;
-const MOST_REPRESENTATIONS: usize = 16;
 const MOST_SEEKS: usize = 100;
+const MOST_REQUESTS: u64 = 1_000_000;
 /// Servers that serve files have one of each representation.
 const MOST_SEGMENT_BYTES: u64 = 64_000_000;
 /// The keys of media on demand and of live streams exclude each other.
 const ON_DEMAND_KEYS: [&str; 5] = ["media", "ladder", "segment", "segments", "seek"];
 const LADDER_KEYS: [&str; 3] = ["ladder", "segment", "segments"];
-const LIVE_KEYS: [&str; 3] = ["latency", "catch_up", "duration"];
+const LIVE_KEYS: [&str; 4] = ["latency", "catch_up", "duration", "requests"];
 
 /// A player as written; what its media decides is resolved with it.
 #[derive(Clone, Debug)]
@@ -61,6 +68,8 @@ pub(super) struct PlayerEntry {
     fixed: Option<Placed<u64>>,
     seeks: Vec<Placed<Seek>>,
     cmcd: Option<Cmcd>,
+    /// The player in a browser, if the study names it.
+    library: Option<Placed<PlayerLibrary>>,
 }
 
 /// What is played.
@@ -96,7 +105,9 @@ pub(super) fn read(table: &Table<'_>) -> Result<PlayerEntry, InputError> {
     let rebuffer_ns = read_threshold(table, "rebuffer", "resumes", goal_ns)?;
     let (rule, fixed) = read_rule(table)?;
     let cmcd = table.named::<Cmcd>("cmcd")?.map(|cmcd| cmcd.value);
-    Ok(PlayerEntry { source, goal_ns, startup_ns, rebuffer_ns, rule, fixed, seeks: read_seeks(table)?, cmcd })
+    let library = read_library(table, rule, &source)?;
+    let seeks = read_seeks(table)?;
+    Ok(PlayerEntry { source, goal_ns, startup_ns, rebuffer_ns, rule, fixed, seeks, cmcd, library })
 }
 
 impl PlayerEntry {
@@ -105,10 +116,18 @@ impl PlayerEntry {
     /// # Errors
     /// There are no such media, or a key contradicts them.
     pub(super) fn resolve(&self, media: &mut MediaSet, library: &impl Library) -> Result<Player, InputError> {
-        let (presentation, live) = match &self.source {
-            PlayedSource::ConstantRate(presentation) => (presentation.clone(), None),
-            PlayedSource::Media(name) => (media.find(name, library)?.presentation.clone(), None),
-            PlayedSource::Live(live) => (Presentation::default(), Some(live.clone())),
+        let (presentation, live, browser) = match &self.source {
+            PlayedSource::ConstantRate(presentation) => (presentation.clone(), None, None),
+            PlayedSource::Media(name) => {
+                let media = media.find(name, library)?;
+                (media.presentation.clone(), None, self.in_browser(|player| manifest_of(media, player)))
+            }
+            PlayedSource::Live(live) => {
+                let manifest = |player: PlayerLibrary| {
+                    Some(live.manifest.clone()).filter(|manifest| player.takes(manifest))
+                };
+                (Presentation::default(), Some(live.clone()), self.in_browser(manifest))
+            }
         };
         let mut player = Player {
             presentation,
@@ -119,10 +138,9 @@ impl PlayerEntry {
             seeks: self.seeks.iter().map(|seek| seek.value).collect(),
             live,
             cmcd: self.cmcd,
+            browser,
         };
-        // A live stream's segments are known to its client; one of them is enough there.
-        let one_segment_ns = player.longest_segment_ns().clamp(1, self.goal_ns);
-        player.startup_ns = self.startup_ns.unwrap_or(one_segment_ns);
+        player.startup_ns = self.startup_ns.unwrap_or(player.default_startup_ns());
         player.rebuffer_ns = self.rebuffer_ns.unwrap_or(player.startup_ns);
         if let Some(fixed) = self.fixed.as_ref().filter(|_| player.live.is_none())
             && !player.ladder_bits_per_s().contains(&fixed.value)
@@ -142,6 +160,54 @@ impl PlayerEntry {
     }
 }
 
+impl PlayerEntry {
+    /// The player in a browser, if the study names it.
+    pub(super) const fn library(&self) -> Option<&Placed<PlayerLibrary>> {
+        self.library.as_ref()
+    }
+
+    /// How a browser plays it: with the named player, or with the one whose rule it is.
+    fn in_browser(&self, manifest: impl Fn(PlayerLibrary) -> Option<String>) -> Option<BrowserPlay> {
+        let named = self.library.as_ref().map(|library| library.value);
+        let library = named.or_else(|| PlayerLibrary::of_rule(self.rule))?;
+        Some(BrowserPlay { library, manifest: manifest(library)? })
+    }
+}
+
+/// The manifest of media for a player; modelled media has nothing to decode.
+fn manifest_of(media: &Media, library: PlayerLibrary) -> Option<String> {
+    let MediaSource::Folder(of) = &media.source else { return None };
+    let file = if library.takes(&of.manifest) { of.manifest.as_str() } else { library.manifest() };
+    let path = format!("{}{file}", media.folder());
+    of.files.contains_key(&path).then_some(path)
+}
+
+fn read_library(
+    table: &Table<'_>,
+    rule: Rule,
+    source: &PlayedSource,
+) -> Result<Option<Placed<PlayerLibrary>>, InputError> {
+    let Some(library) = table.named::<PlayerLibrary>("player")? else { return Ok(None) };
+    let (title, rules) = (library.value.title(), library.value.rules());
+    if !rules.contains(&rule.name()) {
+        let rules = rules.join("`, `");
+        return Err(library.error(format!(
+            "`player`: {title} has the rules `{rules}`, not `{}`; change `rule`",
+            rule.name()
+        )));
+    }
+    match source {
+        PlayedSource::ConstantRate(_) => Err(library.error(
+            "`player`: there is nothing to decode in `ladder`; name `media` of a `folder`, or a `manifest`",
+        )),
+        PlayedSource::Live(live) if !library.value.takes(&live.manifest) => Err(library.error(format!(
+            "`player`: {title} plays manifests that end in `.{}`; change `player` or `manifest`",
+            library.value.extension()
+        ))),
+        _ => Ok(Some(library)),
+    }
+}
+
 fn read_live(table: &Table<'_>) -> Result<Option<LivePlay>, InputError> {
     let Some(manifest) = table.string("manifest")? else { return Ok(None) };
     if let Err(problem) = check_request_path(&manifest.value) {
@@ -152,6 +218,7 @@ fn read_live(table: &Table<'_>) -> Result<Option<LivePlay>, InputError> {
         latency_ns: table.required("latency", Table::duration_above_zero)?.value,
         catch_up: table.flag("catch_up")?,
         duration_ns: table.required("duration", Table::duration_above_zero)?.value,
+        most_requests: table.integer("requests", 1..=MOST_REQUESTS)?.map(|requests| requests.value),
     }))
 }
 
@@ -216,26 +283,6 @@ fn read_seeks(table: &Table<'_>) -> Result<Vec<Placed<Seek>>, InputError> {
     Ok(read)
 }
 
-pub(super) fn read_ladder(table: &Table<'_>) -> Result<(Vec<u64>, Vec<Placed<String>>), InputError> {
-    let ladder = table.required("ladder", Table::strings)?;
-    let count = ladder.value.len();
-    if !(1..=MOST_REPRESENTATIONS).contains(&count) {
-        let problem = format!("`ladder` has {count} representations; write 1 to {MOST_REPRESENTATIONS}");
-        return Err(ladder.error(problem));
-    }
-    let mut rates: Vec<u64> = Vec::with_capacity(count);
-    for text in &ladder.value {
-        let rate = units::parse_rate_bits_per_s(&text.value);
-        let rate = rate.map_err(|problem| text.error(format!("`ladder`: {problem}")))?;
-        if rates.last().is_some_and(|lower| *lower >= rate) {
-            let problem = format!("`ladder`: `{}` is not above the rate before it; sort them", text.value);
-            return Err(text.error(problem));
-        }
-        rates.push(rate);
-    }
-    Ok((rates, ladder.value))
-}
-
 fn read_rule(table: &Table<'_>) -> Result<(Rule, Option<Placed<u64>>), InputError> {
     let rule = table.required("rule", Table::string)?;
     let fixed = table.parsed("representation", units::parse_rate_bits_per_s)?;
@@ -252,6 +299,58 @@ fn read_rule(table: &Table<'_>) -> Result<(Rule, Option<Placed<u64>>), InputErro
             Err(fixed.error(format!(
                 "`representation` requires the rule `fixed`; remove it, as the rule is `{name}`"
             )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{SHORT, parse};
+    use super::*;
+
+    const VIDEO: &str = "kind = \"player\"\nmedia = \"film\"\nbuffer = \"12s\"\nrule = \"dashjs\"\n";
+    const LIVE: &str = "kind = \"player\"\nmanifest = \"/live/main.m3u8\"\nlatency = \"9s\"\nduration = \"20s\"\n\
+                        buffer = \"12s\"\nrule = \"fixed\"\nrepresentation = \"1Mbit/s\"\n";
+
+    /// How a browser plays the workload with these keys.
+    fn played(keys: &str, client: &str) -> Result<Option<BrowserPlay>, String> {
+        let study = SHORT.replace("page_load_time", "request_time");
+        let study = study.replace("[matrix]\n", &format!("[matrix]\nclient = [\"{client}\"]\n"));
+        let media = "[media.film]\nfolder = \"made\"\n[media.model]\nsegment = \"1s\"\nlength = \"2s\"\n\
+                     video = { ladder = [\"1Mbit/s\"] }\n";
+        let plan = parse(&study.replace("kind = \"page\"\npage = \"small\"", &format!("{keys}{media}")))?;
+        Ok(plan.workloads[0].workload.player().unwrap().browser.clone())
+    }
+
+    #[test]
+    fn a_browser_plays_with_the_named_player_or_the_one_of_the_rule() {
+        let dash = |manifest: &str| {
+            Some(BrowserPlay { library: PlayerLibrary::DashJs, manifest: manifest.to_owned() })
+        };
+        assert_eq!(played(VIDEO, "h2load").unwrap(), dash("/media/film/manifest.mpd"));
+        assert_eq!(played(VIDEO, "h123").unwrap(), dash("/media/film/manifest.mpd"), "the rule names it");
+        assert_eq!(played(&VIDEO.replace("dashjs", "hlsjs"), "h2load").unwrap(), None, "it has no HLS");
+        assert_eq!(played(&VIDEO.replace("dashjs", "bola"), "h2load").unwrap(), None);
+        assert_eq!(played(&VIDEO.replace("film", "model"), "h2load").unwrap(), None, "nothing to decode");
+        assert_eq!(played(LIVE, "h2load").unwrap(), None, "no rule of a player");
+        let live = played(&format!("{LIVE}player = \"hlsjs\"\n"), "h2load").unwrap().unwrap();
+        assert_eq!((live.library, live.manifest.as_str()), (PlayerLibrary::HlsJs, "/live/main.m3u8"));
+    }
+
+    #[test]
+    fn a_player_that_cannot_play_is_refused() {
+        let named = |keys: &str, player: &str| format!("{keys}player = \"{player}\"\n");
+        let ladder =
+            VIDEO.replace("media = \"film\"", "ladder = [\"1Mbit/s\"]\nsegment = \"2s\"\nsegments = 3");
+        for (keys, client, expected) in [
+            (named(VIDEO, "dashjs"), "h123", "dash.js plays in browsers, and the client `h123` is none"),
+            (named(VIDEO, "hlsjs"), "h2load", "hls.js has the rules `fixed`, `hlsjs`, not `dashjs`"),
+            (named(LIVE, "dashjs"), "h2load", "dash.js plays manifests that end in `.mpd`"),
+            (named(&ladder, "dashjs"), "h2load", "there is nothing to decode in `ladder`"),
+            (named(VIDEO, "vlc"), "h2load", "`vlc` is not a player of browsers"),
+        ] {
+            let fault = played(&keys, client).unwrap_err();
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 }

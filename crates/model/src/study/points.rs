@@ -81,7 +81,9 @@ pub(super) fn parse_study(
     let plan = family.finish(join, &exceptions, arms)?;
     let contents = |server: &str| library.server(server).map_or(Contents::Unknown, |facts| facts.contents);
     classes::check(&plan, &first.classes, &first.metric)?;
-    let checked = plan.check_requests(contents).and_then(|()| plan.check_outside());
+    let checked = plan.check_requests(contents);
+    let checked = checked.and_then(|()| plan.check_live(|server| library.server(server).ok()));
+    let checked = checked.and_then(|()| plan.check_outside());
     checked.map_err(|problem| InputError { place, problem })?;
     Ok(plan)
 }

@@ -2,6 +2,7 @@
 
 use super::factors::{FactorKind, LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
+use crate::class::RequestClass;
 use crate::error::InputError;
 use crate::keys;
 use crate::level::Level;
@@ -52,12 +53,13 @@ fn read_entry(table: Table<'_>) -> Result<PublishedEntry, InputError> {
 pub(super) fn resolve(
     study: &Study,
     workloads: &[&NamedWorkload],
+    classes: &[RequestClass],
     library: &impl Library,
 ) -> Result<Vec<Published>, InputError> {
     let mut published = Vec::new();
     for written in &study.published {
         if let Some(levels) = resolve_levels(study, written)? {
-            let metric = resolve_metric(study, written, &levels, workloads, library)?;
+            let metric = resolve_metric(study, written, &levels, (workloads, classes), library)?;
             published.push(Published {
                 source: written.source.clone(),
                 levels,
@@ -102,11 +104,11 @@ fn resolve_metric(
     study: &Study,
     written: &PublishedEntry,
     levels: &[Level],
-    workloads: &[&NamedWorkload],
+    (workloads, classes): (&[&NamedWorkload], &[RequestClass]),
     library: &impl Library,
 ) -> Result<String, InputError> {
     let Some(metric) = &written.metric else { return Ok(study.metric.value.clone()) };
-    super::metric::check_exists(metric, study, library)?;
+    super::metric::check_exists(metric, classes, library)?;
     let wanted = levels.iter().find(|level| level.factor == FactorKind::Workload.name());
     let mut problem = None;
     for named in workloads.iter().filter(|named| wanted.is_none_or(|level| level.value == named.name)) {

@@ -142,6 +142,7 @@ fn read_urls(
 
 #[cfg(test)]
 mod tests {
+    use crate::media::MediaLengths;
     use crate::options::PathOptions;
     use crate::plan::Plan;
     use crate::study::tests::{SHORT, parse};
@@ -173,7 +174,10 @@ mod tests {
         let plain = closed("urls = 'urls/plain.txt'").unwrap();
         let requests = &plain.workloads[0].options.requests;
         assert!(requests.paths.is_empty() && requests.random_parts && !requests.random_order);
-        assert_eq!(plain.workloads[0].workload.least_body_bytes(), 20 * (1000 + 10) / 2);
+        assert_eq!(
+            plain.workloads[0].workload.least_body_bytes(&MediaLengths::default()),
+            20 * (1000 + 10) / 2
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::external::OWN_CLIENT;
 use crate::level::Level;
+use crate::media::MediaLengths;
 use crate::named::Named;
 use crate::network::Network;
 use crate::plan::{Cell, ClientGroup, DIRECT, GroupEnd, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
@@ -47,18 +48,14 @@ struct Role {
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
-    metric::check_exists(&study.metric, study, library)?;
+    metric::check_name(&study.metric, library)?;
     let servers = servers::resolve(study, &study.named_levels(FactorKind::Server), library)?;
     let (mut topology, mut networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
     let groups = resolve_groups(study, &servers, &mut topology, &mut networks)?;
     let nodes: Vec<&str> = groups.iter().map(|role| role.node.as_str()).collect();
     let dns_rtt_ns = dns::resolve(study, &topology, &networks, &nodes)?;
-    if let (Some(_), Some(node)) = (dns_rtt_ns, servers.iter().find_map(|server| server.node.as_ref())) {
-        let problem =
-            "`node` excludes `dns`, because the name of all servers has one address; remove one of them";
-        return Err(node.error(problem));
-    }
+    check_addresses(dns_rtt_ns, &servers)?;
     clients::check_names(study, library)?;
     let mut media = MediaSet::of(&study.media, library)?;
     let matrix = Matrix {
@@ -71,14 +68,17 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: clients::resolve_workloads(study, &mut media, library)?,
         groups,
     };
+    let classes = classes::planned_with(&study.classes, matrix.workloads.iter().map(|of| &of.named.workload));
+    metric::check_class(&study.metric, &classes, library)?;
     check_metric(study, &matrix, library)?;
     let baseline = resolve_baseline(study)?;
     check_pins(study, &matrix)?;
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
-    let cells =
-        resolve_cells(study, &matrix, repetition.map_or(study.runs.value, |rule| rule.most_runs), library)?;
+    let most_runs = repetition.map_or(study.runs.value, |rule| rule.most_runs);
+    let media = media.into_all();
+    let cells = resolve_cells(study, &matrix, &MediaLengths::of(&media), most_runs, library)?;
     let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|of| &of.named).collect();
-    let published = published::resolve(study, &named, library)?;
+    let published = published::resolve(study, &named, &classes, library)?;
     let plan = Plan {
         version: PLAN_VERSION,
         study: study.name.clone(),
@@ -98,11 +98,11 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         dns_rtt_ns,
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,
-        claims: claims::resolve(study, library)?,
+        claims: claims::resolve(study, &classes, library)?,
         published,
         csv: csv::resolve(study, library)?,
         cores: study.cores.clone(),
-        classes: classes::planned_with(&study.classes, matrix.workloads.iter().map(|of| &of.named.workload)),
+        classes,
         arms: Vec::new(),
         monitor: study.monitor,
         // The cells of all points are ordered together.
@@ -111,17 +111,28 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         topology: matrix.topology,
         networks: matrix.networks,
         workloads: matrix.workloads.into_iter().map(|of| of.named).collect(),
-        media: media.into_all(),
+        media,
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     };
     clients::check_addresses(study, &plan)?;
     Ok(plan)
 }
 
+/// Checks that servers with a looked-up name have one address.
+fn check_addresses(dns_rtt_ns: Option<u64>, servers: &[ServerLevel]) -> Result<(), InputError> {
+    let node = servers.iter().find_map(|server| server.node.as_ref()).filter(|_| dns_rtt_ns.is_some());
+    node.map_or(Ok(()), |node| {
+        let problem =
+            "`node` excludes `dns`, because the name of all servers has one address; remove one of them";
+        Err(node.error(problem))
+    })
+}
+
 /// The cells, which can run together and with their clients, and what their links have to carry.
 fn resolve_cells(
     study: &Study,
     matrix: &Matrix,
+    media: &MediaLengths<'_>,
     most_runs: u32,
     library: &impl Library,
 ) -> Result<Vec<Cell>, InputError> {
@@ -132,7 +143,8 @@ fn resolve_cells(
         DIRECT => Vec::new(),
         _ => matrix.networks.iter().map(Topology::pair).collect(),
     };
-    links::carry(study, &matrix.topology, &pairs, &matrix.workloads, &mut cells)?;
+    links::carry(study, &matrix.topology, &pairs, &matrix.workloads, media, &mut cells)?;
+    clients::check_players(study, &cells, &matrix.workloads)?;
     clients::check(&study.named_levels(FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     Ok(cells)
 }
@@ -392,7 +404,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));
     // The first visit takes as long, at most.
-    let visits = 1 + u64::from(named.options.connections.first_visit);
+    let visits = 1 + u64::from(!named.options.connections.visit.is_first());
     let (expected_run_ns, run_limit_ns) =
         (expected_run_ns.saturating_mul(visits), run_limit_ns.saturating_mul(visits));
     let warm_ns = study.warm.map_or(0, ServerWarmUp::expected_ns);

@@ -11,6 +11,7 @@ use crate::options::{PathOptions, RequestOptions};
 use crate::reader::{Form, Key, Placed, Table};
 use crate::schedule::Share;
 use crate::script::{ANY_STREAMS, Replay, Script, ScriptEntry, Speed};
+use crate::units::format_ns;
 use crate::url_pattern::Pattern;
 use crate::variant::Variant;
 use crate::workload::{LoopLoad, bytes_of_path};
@@ -20,6 +21,8 @@ pub(super) const KEYS: &[Key] = keys! {
         "A [timing script](scripts.md), or a table with one for each variant or arm, such as `{ h1 = \"a.jsonl\", h2 = \"b.jsonl\" }`.";
     "replay", "text", "`\"schedule\"`", r#""dependency""#,
         "`schedule` sends at the recorded times; `dependency` when the responses that a request waited for are done, plus the recorded gap.";
+    "until", "duration", "none: all", r#""46s""#,
+        "Replays only what was requested before this time of the recording; above 0.";
     "speed", "number", "`1`", "10", "How many times faster than recorded, 0.001 to 1000; applies to times and gaps.";
     "connections", "whole number", "as browsers: 1; over HTTP/1.1 up to `http1_connections`", "1",
         "Connections that each client holds open from its beginning, 1 to 100 000.";
@@ -34,6 +37,7 @@ pub(super) const KEYS: &[Key] = keys! {
 pub(super) struct ScriptEntryKeys {
     scripts: Scripts,
     replay: Replay,
+    until_ns: Option<u64>,
     speed: Speed,
     connections: Option<u32>,
     streams: Option<u32>,
@@ -61,6 +65,7 @@ pub(super) fn read(table: &Table<'_>) -> Result<ScriptEntryKeys, InputError> {
     Ok(ScriptEntryKeys {
         scripts: read_scripts(table)?,
         replay: table.named::<Replay>("replay")?.map_or_else(Replay::default, |replay| replay.value),
+        until_ns: table.duration_above_zero("until")?.map(|until| until.value),
         speed,
         connections: table.integer("connections", 1..=most_connections)?.map(|number| number.value),
         streams: table.integer("streams", 1..=most_streams)?.map(|number| number.value),
@@ -117,7 +122,16 @@ impl ScriptEntryKeys {
     ) -> Result<(Script, RequestOptions), InputError> {
         let file = library.replay(&name.value).map_err(|problem| name.error(problem))?;
         let of_line = |LineError { line, column, problem }| at(&file, (line, column), problem);
-        let ParsedScript { script, lines } = ParsedScript::parse(&file.text).map_err(of_line)?;
+        let ParsedScript { mut script, lines } = ParsedScript::parse(&file.text).map_err(of_line)?;
+        if let Some(until_ns) = self.until_ns {
+            // Requests are in the order of their times, and wait for earlier ones only.
+            let all = script.requests.len();
+            script.requests.retain(|request| request.at_ns < until_ns);
+            if script.requests.len() < all {
+                let of = if script.title.is_empty() { "" } else { " of " };
+                script.title = format!("the first {}{of}{}", format_ns(until_ns), script.title);
+            }
+        }
         if script.requests.is_empty() {
             return Err(name.error(format!("{} contains no request; write one on each line", file.file)));
         }
@@ -177,7 +191,7 @@ fn path_at_origin(
 
 #[cfg(test)]
 mod tests {
-    use crate::media::ByteRange;
+    use crate::media::{ByteRange, MediaLengths};
     use crate::plan::Plan;
     use crate::script::{Replay, ScriptEntry, Speed};
     use crate::study::tests::{SHORT, parse};
@@ -197,7 +211,10 @@ mod tests {
         let script = workload.script().unwrap();
         assert_eq!(script.entries, [entry(0, 0), entry(500, 1), entry(2000, 0)]);
         assert_eq!(workload.lasts_ns(), Some(2000 * NANOS_PER_MS));
-        assert_eq!((workload.least_body_bytes(), workload.requests()), (4000, Some(3)));
+        assert_eq!(
+            (workload.least_body_bytes(&MediaLengths::default()), workload.requests()),
+            (4000, Some(3))
+        );
         assert!(!workload.is_steady() && workload.is_timed());
         assert!(plan.cells[0].expected_run_ns > 2000 * NANOS_PER_MS);
         let words = workload.describe();
@@ -231,6 +248,18 @@ mod tests {
              10 times faster than recorded, recorded over h2, on 2 connections; range of 1 path, known responses of 1 path"
         );
         assert_eq!(Plan::from_json(&serde_json::to_vec(&plan).unwrap()).unwrap(), plan);
+    }
+
+    #[test]
+    fn the_beginning_of_a_script_is_a_script() {
+        let plan = with("script = 'session'\nuntil = '1s'\nspeed = 10").unwrap();
+        let script = plan.workloads[0].workload.script().unwrap();
+        assert_eq!((script.entries.len(), script.title.as_str()), (2, "the first 1 s of an evening"));
+        assert_eq!((script.body_bytes, plan.workloads[0].workload.requests()), (3000, Some(2)));
+        let plan = with("script = 'scripts/short.tsv'\nuntil = '100ms'").unwrap();
+        assert_eq!(plan.workloads[0].workload.script().unwrap().title, "the first 100 ms");
+        let plan = with("script = 'session'\nuntil = '2s'").unwrap();
+        assert_eq!(plan.workloads[0].workload.script().unwrap().title, "an evening", "all of it");
     }
 
     #[test]

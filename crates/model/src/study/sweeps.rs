@@ -10,7 +10,7 @@ use super::factors::DeclaredFactor;
 use super::ranges::{self, MOST_LEVELS};
 use super::servers::SERVER_KEYS;
 use super::topology::NetworkKey;
-use super::written;
+use super::workloads;
 use crate::error::{InputError, Place, Source};
 use crate::level::{CLIENTS, is_sweep};
 use crate::named::{Named, unknown};
@@ -244,7 +244,7 @@ fn targets(path: &str, names: &Names) -> Result<Vec<Target>, String> {
 
 /// The key in every workload that may have it.
 fn every_workload(key: &str, names: &Names) -> Result<Vec<Target>, String> {
-    let has = |kind: &WorkloadKind| written::workload_keys(*kind).any(|known| known.name == key);
+    let has = |kind: &WorkloadKind| workloads::keys_of(*kind).any(|known| known.name == key);
     let of = |(name, kind): &(String, Option<WorkloadKind>)| {
         kind.as_ref()
             .is_some_and(has)
@@ -255,7 +255,7 @@ fn every_workload(key: &str, names: &Names) -> Result<Vec<Target>, String> {
         return Ok(targets);
     }
     let kinds = names.workloads.iter().filter_map(|(_, kind)| *kind);
-    let mut known: Vec<&str> = kinds.flat_map(written::workload_keys).map(|key: &Key| key.name).collect();
+    let mut known: Vec<&str> = kinds.flat_map(workloads::keys_of).map(|key: &Key| key.name).collect();
     known.sort_unstable();
     known.dedup();
     Err(format!("`workload.{key}`: {}", unknown(key, "a key of this study's workloads", &known)))

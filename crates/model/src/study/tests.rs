@@ -126,6 +126,7 @@ impl Library for TestLibrary {
             name: "video".into(),
             bits_per_s: 8000,
             initialization: None,
+            later_initializations: Vec::new(),
             segments: vec![segment],
         };
         let track = Track {
@@ -163,6 +164,7 @@ impl Library for TestLibrary {
                 "origin" => Contents::Origin,
                 _ => Contents::Unknown,
             },
+            takes_feeds: name == "nginx",
             tunables: vec![workers],
         })
     }
@@ -727,6 +729,7 @@ fn a_video_is_resolved_and_planned() {
         seeks: Vec::new(),
         live: None,
         cmcd: None,
+        browser: None,
     };
     assert_eq!(plan.workloads[0].workload, Workload::Player(player.clone()));
     assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60, "as long as its media");
@@ -768,6 +771,7 @@ fn a_live_stream_is_resolved_and_planned() {
         latency_ns: 9_000_000_000,
         catch_up: true,
         duration_ns: 60_000_000_000,
+        most_requests: None,
     };
     assert_eq!((player.live.as_ref(), player.rule), (Some(&live), Rule::Hlsjs));
     assert_eq!((player.media_ns(), player.requests_at_once()), (60_000_000_000, 3));
@@ -866,8 +870,8 @@ fn faults_of_players() {
         (
             format!("{whole}\nconnections = 2"),
             "18:1: `connections` is not a key of [workload.small]; the choices are kind, clients, start, visit, media, \
-             ladder, segment, segments, manifest, latency, catch_up, duration, buffer, startup, rebuffer, seek, rule, \
-             representation, cmcd",
+             ladder, segment, segments, manifest, latency, catch_up, duration, requests, buffer, startup, rebuffer, seek, rule, \
+             representation, player, cmcd",
         ),
     ] {
         assert_eq!(parse(&video_study(&lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");

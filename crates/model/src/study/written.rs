@@ -1,25 +1,21 @@
 //! The study file as written: its keys, their types and their units.
 
-use super::delivery::DeliveryKeys;
 use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
-use super::request_files::UrlFile;
+use super::workloads::NamedEntry;
 use super::{
     Factor, Study, arms, claims, classes, cores, csv, delivery, dns, groups, hold, loops, media, metric,
-    player, published, repetition, requests, script, servers, start, topology,
+    player, published, repetition, requests, script, servers, start, topology, workloads,
 };
 use std::rc::Rc;
 
 use toml::de::DeTable;
 
-use crate::error::{InputError, Place, Source};
+use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::network::InlineNetwork;
-use crate::options::{Options, Visit};
 use crate::reader::{Form, Key, Placed, PlacedStrings, Table, TableKeys};
-use crate::start::Start;
-use crate::workload::{Workload, WorkloadKind};
 use crate::{keys, units};
 
 const STUDY_KEYS: &[Key] = keys! {
@@ -89,21 +85,12 @@ const MATRIX_KEYS: &[Key] = keys! {
     "arm", "list of texts", "not a factor", r#"["one connection", "ten connections"]"#, "Names of [`[arm.NAME]`](#arms) tables.";
 };
 
-const WORKLOAD_KEYS: &[Key] = keys! {
-    "kind", "text", "required", r#""page""#, "`page`, `closed`, `open`, `player` or `script`.";
-    "clients", "whole number", "`1`", "91",
-        "The number of clients, 1 to 100 000, each with its own connections, cache and place in a script.";
-    "start", "text or table", "`\"together\"`", r#"{ evenly = "10s" }"#, "When the clients start; [below](#start).";
-    "visit", "text", "`\"first\"`", r#""repeat""#,
-        "`first`, or `repeat`: the clients resume the TLS sessions of a visit that is not measured; [below](#repeat-visits).";
-};
-
 /// Every table of a study file, for errors and the documentation.
 pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "the study", keys: STUDY_KEYS },
     TableKeys { table: "topology", keys: topology::KEYS },
     TableKeys { table: "[matrix]", keys: MATRIX_KEYS },
-    TableKeys { table: "[workload.NAME]", keys: WORKLOAD_KEYS },
+    TableKeys { table: "[workload.NAME]", keys: workloads::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"page\"", keys: delivery::KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
@@ -138,38 +125,12 @@ pub const KEYS: &[TableKeys] = &[
 
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
-const MOST_CLIENTS: u32 = 100_000;
 
 /// The level that every comparison is against, as written.
 #[derive(Clone, Debug)]
 pub(super) struct Baseline {
     pub(super) factor: Placed<String>,
     pub(super) level: Placed<String>,
-}
-
-/// `[workload.NAME]`.
-#[derive(Clone, Debug)]
-pub(super) struct NamedEntry {
-    pub(super) name: Placed<String>,
-    pub(super) clients: u32,
-    pub(super) start: Start,
-    pub(super) options: Options,
-    /// Where it is a repeat visit.
-    pub(super) repeat: Option<Place>,
-    /// The media whose segments a loop requests.
-    pub(super) media: Option<Placed<String>>,
-    /// The list of its URLs.
-    pub(super) urls: Option<UrlFile>,
-    pub(super) what: Entry,
-}
-
-/// A workload. Only the page and the scripts are still names.
-#[derive(Clone, Debug)]
-pub(super) enum Entry {
-    Page(Placed<String>, DeliveryKeys),
-    Player(Box<player::PlayerEntry>),
-    Script(script::ScriptEntryKeys),
-    Resolved(Workload),
 }
 
 /// Reads the document of a simple study, without arms, sweeps and exceptions.
@@ -200,7 +161,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
     }
     let runs = root.required("runs", |root, key| root.integer(key, RUNS))?;
     let (matrix, networks) = read_matrix(root)?;
-    let workloads = read_workloads(root)?;
+    let workloads = workloads::read(root)?;
     let hold = hold::read(root)?;
     let servers = servers::read(root, &hold)?;
     let monitor = root.parsed("monitor", |text| text.parse::<MonitorRate>())?;
@@ -240,7 +201,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         dns: dns::read(root)?,
     };
     study.set_backends(root.some_strings("backends")?);
-    study.set_groups(groups::read(root, MOST_CLIENTS)?);
+    study.set_groups(groups::read(root, workloads::MOST_CLIENTS)?);
     study.check_factors()?;
     let of_command_line = |kind: FactorKind| {
         let factor = study.matrix.value.iter().find(|factor| factor.kind == kind);
@@ -313,11 +274,6 @@ fn read_networks(table: &Table<'_>, networks: &mut Vec<InlineNetwork>) -> Result
     Ok(Placed { value: names, place: forms.place })
 }
 
-fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
-    let workloads = root.required("workload", Table::table)?.named_tables()?;
-    workloads.into_iter().map(|(name, entry)| read_workload(name, entry)).collect()
-}
-
 /// An unused workload is usually a name that was changed in one place only; the command line may leave some
 /// out.
 fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(), InputError> {
@@ -334,43 +290,4 @@ fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(),
             named.join(", ")
         ))),
     }
-}
-
-fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, InputError> {
-    let table = table.knowing(WORKLOAD_KEYS);
-    let kind = table.required("kind", Table::named::<WorkloadKind>)?.value;
-    let table = table.with_keys(workload_keys(kind))?;
-    let what = match kind {
-        WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?, delivery::read(&table)?),
-        WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
-        WorkloadKind::Open => Entry::Resolved(Workload::Open(loops::read_open(&table)?)),
-        WorkloadKind::Player => Entry::Player(Box::new(player::read(&table)?)),
-        WorkloadKind::Script => Entry::Script(script::read(&table)?),
-    };
-    let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
-    let start = start::read(&table)?.unwrap_or_default();
-    let visit = table.named::<Visit>("visit")?;
-    let repeat = visit.filter(|visit| visit.value == Visit::Repeat).map(|visit| visit.place);
-    let is_loop = matches!(kind, WorkloadKind::Closed | WorkloadKind::Open);
-    let media = if is_loop { loops::read_media(&table)? } else { None };
-    let (mut options, urls) = match kind {
-        WorkloadKind::Closed | WorkloadKind::Open if media.is_some() => (requests::read(&table)?, None),
-        WorkloadKind::Closed | WorkloadKind::Open => (requests::read(&table)?, UrlFile::read(&table)?),
-        WorkloadKind::Script => (requests::read(&table)?, None),
-        WorkloadKind::Page | WorkloadKind::Player => (Options::default(), None),
-    };
-    options.connections.first_visit = repeat.is_some();
-    Ok(NamedEntry { name, clients, start, options, repeat, urls, media, what })
-}
-
-/// The keys of a kind of workload.
-pub(super) fn workload_keys(kind: WorkloadKind) -> impl Iterator<Item = &'static Key> {
-    let own: [&[Key]; 3] = match kind {
-        WorkloadKind::Page => [delivery::KEYS, &[], &[]],
-        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS, requests::KEYS],
-        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS, requests::KEYS],
-        WorkloadKind::Player => [player::KEYS, &[], &[]],
-        WorkloadKind::Script => [script::KEYS, requests::KEYS, &[]],
-    };
-    WORKLOAD_KEYS.iter().chain(own.into_iter().flatten())
 }

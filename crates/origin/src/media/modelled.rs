@@ -6,13 +6,15 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use model::media::{Media, MediaSource, Track};
+use model::units::NANOS_PER_MS;
 use workload::formats::dash::{Addressing, write_mpd};
 use workload::formats::hls::write_media;
 use workload::formats::package::{Live, Package, PackagedTrack};
-use workload::hds_media::HdsPackage;
+use workload::hds_media::{HdsPackage, PackagedFragment};
+use workload::live_hds::{BOOTSTRAP, LiveFragment, LiveHds};
 use workload::media::{MPD_TYPE, PLAYLIST_TYPE, manifests, modelled_package};
 
-use super::live::LiveTrack;
+use super::live::{LiveSegment, LiveTrack};
 use crate::answer::{Answer, Caching, Part};
 use crate::body::Content;
 use crate::files::media_type;
@@ -27,7 +29,13 @@ struct ServedMedia {
     media: Media,
     /// What its paths stand for; of a live stream, only the initialization segments.
     files: HashMap<String, File>,
-    live: Option<LiveStream>,
+    live: Option<LiveFiles>,
+}
+
+/// The files of a live stream that change with time.
+enum LiveFiles {
+    Segments(LiveStream),
+    Fragments(LiveFragments),
 }
 
 enum File {
@@ -36,6 +44,14 @@ enum File {
     /// A fragment: its first bytes, and its length.
     Fragment(Bytes, u64),
     Document(Bytes, HeaderValue, Caching),
+}
+
+/// A live stream of HDS.
+struct LiveFragments {
+    stream: LiveHds,
+    track: LiveTrack,
+    manifest: Bytes,
+    began_unix_ns: u64,
 }
 
 struct LiveStream {
@@ -67,7 +83,10 @@ impl ModelledMedia {
         if let Some(file) = served.files.get(own.as_ref()) {
             return Some(file.answer(&own, fields, pattern));
         }
-        let file = served.live.as_ref().and_then(|live| live.file(&served.media, &own, now_unix_ns));
+        let file = served.live.as_ref().and_then(|live| match live {
+            LiveFiles::Segments(live) => live.file(&served.media, &own, now_unix_ns),
+            LiveFiles::Fragments(live) => live.file(&served.media, &own, now_unix_ns),
+        });
         Some(match file {
             Some(file) => file.answer(&own, fields, pattern),
             None => Answer::status(StatusCode::NOT_FOUND),
@@ -79,10 +98,13 @@ impl ServedMedia {
     fn new(media: &Media, now_unix_ns: u64) -> anyhow::Result<Self> {
         let mut files = HashMap::new();
         let mut live = None;
-        if let Some(package) = HdsPackage::new(media) {
+        let package = HdsPackage::new(media);
+        if let (Some(_), Some(window_ns)) = (&package, media.live_window_ns) {
+            live = Some(LiveFiles::Fragments(LiveFragments::new(media, window_ns, now_unix_ns)?));
+        } else if let Some(package) = package {
             add_hds(media, &package, &mut files);
         } else if let Some(window_ns) = media.live_window_ns {
-            live = Some(LiveStream::new(media, window_ns, now_unix_ns)?);
+            live = Some(LiveFiles::Segments(LiveStream::new(media, window_ns, now_unix_ns)?));
             let representations = media.presentation.tracks.iter().flat_map(|track| &track.representations);
             let segments = representations.filter_map(|of| of.initialization.as_ref());
             files.extend(segments.map(|own| (own.url.clone(), File::Segment(own.bytes.unwrap_or(0)))));
@@ -105,8 +127,7 @@ fn document(text: Bytes, media_type: HeaderValue, caching: Caching) -> File {
 fn add_hds(media: &Media, package: &HdsPackage, files: &mut HashMap<String, File>) {
     let folder = media.folder();
     for fragment in package.segments.values().flatten() {
-        let head = Bytes::from(fragment.head.clone());
-        files.insert(fragment.path.clone(), File::Fragment(head, fragment.bytes()));
+        files.insert(fragment.path.clone(), File::of_fragment(fragment));
     }
     for (name, bytes, media_type) in [
         ("manifest.f4m", package.manifest(media).into_bytes(), F4M_TYPE),
@@ -118,6 +139,10 @@ fn add_hds(media: &Media, package: &HdsPackage, files: &mut HashMap<String, File
 }
 
 impl File {
+    fn of_fragment(fragment: &PackagedFragment) -> File {
+        File::Fragment(Bytes::from(fragment.head.clone()), fragment.bytes())
+    }
+
     fn answer(&self, path: &str, fields: &HeaderMap, pattern: &Bytes) -> Answer {
         let of_pattern = |offset, left| Content::of_pattern(pattern, offset, left);
         match self {
@@ -155,16 +180,61 @@ fn position(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
+fn unplayable(media: &Media) -> String {
+    format!("the media `{}` has no duration, so it cannot be live", media.name)
+}
+
+/// When a stream began whose window is full now; manifests write whole milliseconds.
+fn begin_unix_ns(window_ns: u64, now_unix_ns: u64) -> u64 {
+    now_unix_ns.saturating_sub(window_ns) / NANOS_PER_MS * NANOS_PER_MS
+}
+
+impl LiveFragments {
+    fn new(media: &Media, window_ns: u64, now_unix_ns: u64) -> anyhow::Result<Self> {
+        let track = media.presentation.tracks.first().and_then(|track| LiveTrack::new(track, window_ns));
+        let (stream, track) = LiveHds::new(media).zip(track).with_context(|| unplayable(media))?;
+        let manifest = stream.manifest(media).into();
+        let began_unix_ns = begin_unix_ns(window_ns, now_unix_ns);
+        Ok(LiveFragments { stream, track, manifest, began_unix_ns })
+    }
+
+    /// What a path stands for at this time.
+    fn file(&self, media: &Media, path: &str, now_unix_ns: u64) -> Option<File> {
+        let since_ns = now_unix_ns.saturating_sub(self.began_unix_ns);
+        let live = |bytes: Bytes, media_type| {
+            Some(document(bytes, HeaderValue::from_static(media_type), Caching::LiveManifest))
+        };
+        match path.strip_prefix(media.folder().as_str())? {
+            "manifest.f4m" => live(self.manifest.clone(), F4M_TYPE),
+            BOOTSTRAP => {
+                let window: Vec<_> = self.track.window(since_ns).iter().map(live_fragment).collect();
+                let mut bytes = Vec::new();
+                self.stream.bootstrap(&window).write(&mut bytes);
+                live(bytes.into(), BOOTSTRAP_TYPE)
+            }
+            file => {
+                let number = self.stream.place(file)?.checked_add(1)?;
+                let segment = self.track.find(number, since_ns)?;
+                self.stream.fragment(&live_fragment(&segment)).as_ref().map(File::of_fragment)
+            }
+        }
+    }
+}
+
+fn live_fragment(segment: &LiveSegment) -> LiveFragment {
+    let LiveSegment { number, start_ns, duration_ns, .. } = *segment;
+    LiveFragment { place: number.saturating_sub(1), start_ns, duration_ns }
+}
+
 impl LiveStream {
     fn new(media: &Media, window_ns: u64, now_unix_ns: u64) -> anyhow::Result<Self> {
-        let unplayable = || format!("the media `{}` has no duration, so it cannot be live", media.name);
+        let unplayable = || unplayable(media);
         let package = modelled_package(media).with_context(unplayable)?;
         let tracks = media.presentation.tracks.iter().map(|track| LiveTrack::new(track, window_ns));
         let tracks = tracks.collect::<Option<Vec<_>>>().with_context(unplayable)?;
         let longest = |track: &Track| track.durations_ns.iter().copied().max().unwrap_or(0);
         let segment_ns = media.presentation.tracks.iter().map(longest).max().unwrap_or(0);
-        // Manifests write whole milliseconds.
-        let began_unix_ns = now_unix_ns.saturating_sub(window_ns) / 1_000_000 * 1_000_000;
+        let began_unix_ns = begin_unix_ns(window_ns, now_unix_ns);
         let facts = Live {
             epoch_unix_ns: Some(began_unix_ns),
             window_ns: Some(window_ns),

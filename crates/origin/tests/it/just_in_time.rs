@@ -210,7 +210,9 @@ fn what_the_index_lacks_has_the_chosen_status() {
                 "/film/video/4.m4s",
                 "/film/video/0.m4s",
             ] {
-                assert_eq!(block_on(target.get(path)).status.as_u16(), missing, "{variant} {path}");
+                let reply = block_on(target.get(path));
+                assert_eq!(reply.status.as_u16(), missing, "{variant} {path}");
+                assert_eq!(reply.field("access-control-allow-origin"), Some("*"), "{variant} {path}");
             }
             // These are not paths of parts, so there is no such file.
             for path in [

@@ -4,6 +4,9 @@ use http::StatusCode;
 use model::Variant;
 use model::error::Source;
 use model::media::Media;
+use workload::formats::hds::bootstrap::Bootstrap;
+use workload::formats::hds::f4f;
+use workload::formats::isobmff::scan;
 use workload::hds_media::{HdsPackage, PackagedFragment};
 
 use crate::{Running, block_on};
@@ -57,8 +60,11 @@ fn modelled_media_is_served_without_files() {
             "/media/hds/Seg1-Frag2",
             "/media/other/manifest.mpd",
         ] {
-            assert_eq!(block_on(target.get(path)).status, StatusCode::NOT_FOUND, "{variant} {path}");
+            let reply = block_on(target.get(path));
+            assert_eq!(reply.status, StatusCode::NOT_FOUND, "{variant} {path}");
+            assert_eq!(reply.field("access-control-allow-origin"), Some("*"), "{variant} {path}");
         }
+        assert_eq!(block_on(target.get("/nothing")).field("access-control-allow-origin"), None);
     }
     running.stop();
 }
@@ -88,6 +94,41 @@ fn a_live_stream_begins_with_a_full_window() {
             assert_eq!(block_on(target.get(&path)).status, StatusCode::NOT_FOUND, "{variant} {path}");
         }
         assert_eq!(block_on(target.get("/media/live/video-800k/init.mp4")).status, StatusCode::OK);
+    }
+    running.stop();
+}
+
+/// Fragment 3 of every five numbers does not exist.
+#[test]
+fn a_live_stream_of_hds_slides_and_has_the_fragments_that_it_lists() {
+    let live = media("news", "live = '10min'\nhds = { fragments = 5, gaps = [3] }");
+    let running = Running::start(|config| config.media = vec![live]);
+    for variant in Variant::ALL {
+        let target = running.target(variant);
+        let manifest = block_on(target.get("/media/news/manifest.f4m"));
+        let text = String::from_utf8(manifest.body.clone()).unwrap();
+        assert!(text.contains("<streamType>live</streamType>") && text.contains("index.bootstrap"), "{text}");
+        assert_eq!(manifest.field("cache-control"), Some("no-cache"));
+        let reply = block_on(target.get("/media/news/index.bootstrap"));
+        assert_eq!(reply.field("content-type"), Some("video/abst"));
+        let bootstrap = Bootstrap::parse(&reply.body).unwrap();
+        assert!(bootstrap.is_live);
+        let listed = bootstrap.fragments().unwrap();
+        assert!((149..=151).contains(&listed.len()), "{}", listed.len());
+        // The oldest may leave the window meanwhile; the others stay for minutes.
+        for fragment in &listed[10..20] {
+            let path = format!("/media/news/Seg{}-Frag{}", fragment.segment, fragment.number);
+            let reply = block_on(target.get(&path));
+            assert_eq!(reply.status, StatusCode::OK, "{variant} {path}");
+            let found = f4f::fragments(&scan(&reply.body).unwrap()).unwrap();
+            assert_eq!(found[0].number, fragment.number);
+        }
+        let missing =
+            listed.windows(2).find(|pair| pair[1].number > pair[0].number + 1).unwrap()[0].number + 1;
+        for number in [missing, 0, 999_999, u32::MAX] {
+            let path = format!("/media/news/Seg{}-Frag{number}", number.saturating_sub(1) / 5 + 1);
+            assert_eq!(block_on(target.get(&path)).status, StatusCode::NOT_FOUND, "{variant} {path}");
+        }
     }
     running.stop();
 }

@@ -1,25 +1,22 @@
-//! Headless Chromium over its DevTools pipe: messages of JSON, each ended by a zero byte. No port, no crate,
-//! no timing.
+//! Headless Chromium over its DevTools pipe, as pages of a test.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use drive::browsers::BrowserError;
+use drive::browsers::devtools::{DevTools, piped};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A browser that does not answer within this many seconds is killed, and the test fails.
-const MAX_SECONDS: &str = "120";
-/// Chromium reads commands from descriptor 3 and answers on 4.
-const PIPES: &str =
-    "log=$1; shift; exec timeout \"$@\" --remote-debugging-pipe 3<&0 4>&1 0</dev/null 1>\"$log\" 2>&1";
+/// A browser that does not answer within this time is killed, and the test fails.
+const MAX: Duration = Duration::from_secs(120);
 
 /// A running browser.
 pub(crate) struct Browser {
     child: Child,
-    commands: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-    last_id: u64,
+    /// Taken to end the browser.
+    devtools: Option<DevTools>,
     /// The events of the open page.
     events: Vec<Value>,
     profile: TempDir,
@@ -47,19 +44,29 @@ impl Browser {
             .into_iter()
             .find(|name| Command::new(name).arg("--version").output().is_ok())
             .unwrap_or_else(|| panic!("found no Chromium, expected one on PATH: apt-get install chromium"));
-        let mut child = Command::new("sh")
-            .args(["-c", PIPES, "sh"])
-            .arg(profile.path().join("log"))
-            .args([MAX_SECONDS, program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
-            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-            .args(["--hide-scrollbars", "--force-color-profile=srgb"])
-            .arg(format!("--user-data-dir={}", profile.path().join("profile").display()))
+        let words = [
+            program,
+            "--headless",
+            "--remote-debugging-pipe",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+        ];
+        let more = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
+        let looks = ["--hide-scrollbars", "--force-color-profile=srgb"];
+        let limit = ["timeout".to_owned(), MAX.as_secs().to_string()];
+        let folder = format!("--user-data-dir={}", profile.path().join("profile").display());
+        let words = words.into_iter().chain(more).chain(looks).map(str::to_owned).chain([folder]);
+        let command = piped(limit.into_iter().chain(words));
+        let mut child = Command::new(&command[0])
+            .args(&command[1..])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(profile.path().join("log")).unwrap())
             .spawn()
             .unwrap();
-        let (commands, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Browser { child, commands, answers, last_id: 0, events: Vec::new(), profile }
+        let devtools = DevTools::new(child.stdin.take().unwrap(), child.stdout.take().unwrap()).unwrap();
+        Browser { child, devtools: Some(devtools), events: Vec::new(), profile }
     }
 
     /// Opens a file as a new page.
@@ -93,26 +100,19 @@ impl Browser {
     }
 
     fn send(&mut self, session: Option<&Value>, method: &str, params: Value) -> u64 {
-        self.last_id += 1;
-        let mut command = json!({ "id": self.last_id, "method": method, "params": params });
-        if let Some(session) = session {
-            command["sessionId"] = session.clone();
+        let devtools = self.devtools.as_mut().unwrap();
+        match devtools.send(session.and_then(Value::as_str), method, params) {
+            Ok(id) => id,
+            Err(error) => self.fail(&error),
         }
-        let mut text = command.to_string().into_bytes();
-        text.push(0);
-        // If the browser has ended, the next read reports it.
-        let _ = self.commands.as_mut().unwrap().write_all(&text);
-        self.last_id
     }
 
     fn next(&mut self) -> Value {
-        let mut text = Vec::new();
-        self.answers.read_until(0, &mut text).unwrap();
-        if text.pop() != Some(0) {
-            let log = std::fs::read_to_string(self.profile.path().join("log")).unwrap_or_default();
-            panic!("Chromium ended, or was killed after {MAX_SECONDS} s. Its log:\n{log}");
-        }
-        let message: Value = serde_json::from_slice(&text).unwrap();
+        let message = match self.devtools.as_mut().unwrap().next_message(Instant::now() + MAX) {
+            Ok(Some(message)) => message,
+            Ok(None) => self.fail(&BrowserError::Late),
+            Err(error) => self.fail(&error),
+        };
         if message["method"] == "Page.javascriptDialogOpening" {
             // A page with an open dialog answers nothing.
             let session = message["sessionId"].clone();
@@ -120,12 +120,17 @@ impl Browser {
         }
         message
     }
+
+    fn fail(&self, error: &BrowserError) -> ! {
+        let log = std::fs::read_to_string(self.profile.path().join("log")).unwrap_or_default();
+        panic!("{error} (it is killed after {} s). Its log:\n{log}", MAX.as_secs());
+    }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
         // The end of its commands ends it; `timeout` ends a browser that hangs.
-        drop(self.commands.take());
+        drop(self.devtools.take());
         let _ = self.child.wait();
     }
 }

@@ -385,6 +385,7 @@ pub(crate) fn of_videos() -> Fabricated {
         seeks: Vec::new(),
         live: None,
         cmcd: None,
+        browser: None,
     };
     let video = NamedWorkload {
         name: "video".to_owned(),

@@ -11,7 +11,11 @@
 mod across;
 #[expect(clippy::disallowed_methods, reason = "these tests write pages for a browser")]
 mod browser;
-#[expect(clippy::disallowed_methods, reason = "starts a browser and reads its output")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "starts a browser and reads its output"
+)]
 mod chromium;
 mod fabricated;
 mod figures;

@@ -1,14 +1,18 @@
-//! The columns of every table: a column is one line. The file is long because the tables are declared in one
-//! place.
+//! The columns of every table: a column is one line.
 
 use model::assignment::ClientReport;
-use model::external::{ExternalReport, FailureCount, OWN_CLIENT};
 use model::monitor::Reading;
+use model::page_events::PageEvents;
 use model::player::PlayerEvent;
 use model::record::{Calibration, LinkReport, ServerReport, ServerRequest};
-use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
+use model::sample::ConnectionRow;
 
-use super::{Column, Request, Row, RunSummary, SetCell, Table};
+use super::column::{column, columns, join};
+use super::conversions::{
+    CLOSED, LENGTH, REFUSED, STATUS, TIMEOUT, add_failures, client_name, failure_kind, failures,
+    outcome_name, reason, set_client_name, set_failure_kind, set_outcome, set_reason,
+};
+use super::{Column, Request, Row, RunSummary, Table};
 use crate::cell::{Cell, Kind, Value};
 
 /// Calls a macro with each table except `runs`: its name, what its rows hold, and their field in
@@ -22,6 +26,7 @@ macro_rules! for_each_table {
             servers: model::record::ServerReport = servers,
             server_requests: model::record::ServerRequest = server_requests,
             player: model::player::PlayerEvent = player,
+            page_events: model::page_events::PageEvents = page_events,
             links: model::record::LinkReport = links,
             monitor: model::monitor::Reading = readings,
             round_trips: model::record::Calibration = round_trips,
@@ -29,74 +34,6 @@ macro_rules! for_each_table {
     };
 }
 pub(crate) use for_each_table;
-
-/// A list of columns: `name [field] "meaning";`, with a prefix for all names. A field is one of:
-///
-/// - `[sent_ns]`, `[lag.p50_ns]`: a field whose type is a [`Cell`].
-/// - `[warmup? ended_ns]`: a field of an optional struct. The cells of an absent struct are null, false or
-///   empty.
-/// - `[sample.response_body_bytes if has_body_bytes]`: null where the flag is false.
-/// - `[path; write only]`: a field that readers do not set.
-/// - `[Text: get, set]`, `[Text or null: get, set]`: a value that two functions convert.
-macro_rules! columns {
-    ($prefix:literal $($name:ident [$($field:tt)+] $meaning:literal;)+) => {
-        vec![$(column!(concat!($prefix, stringify!($name)), $meaning, $($field)+)),+]
-    };
-}
-
-/// One column, as [`columns`] describes it.
-macro_rules! column {
-    ($name:expr, $meaning:expr, $kind:ident: $get:expr, $set:expr) => {
-        Column { name: $name, meaning: $meaning, kind: Kind::$kind, is_nullable: false, get: $get, set: Some($set) }
-    };
-    ($name:expr, $meaning:expr, $kind:ident or null: $get:expr, $set:expr) => {
-        Column { is_nullable: true, ..column!($name, $meaning, $kind: $get, $set) }
-    };
-    ($name:expr, $meaning:expr, $($field:ident).+; write only) => {
-        Column { set: None, ..column!($name, $meaning, $($field).+) }
-    };
-    ($name:expr, $meaning:expr, $($field:ident).+ if $flag:ident) => {
-        Column {
-            is_nullable: true,
-            get: |row| if row.item.$flag { row.item.$($field).+.value() } else { Value::Null },
-            set: Some(|row, value| {
-                row.item.$flag = !matches!(value, Value::Null);
-                if row.item.$flag {
-                    row.item.$($field).+ = Cell::read(value)?;
-                }
-                Ok(())
-            }),
-            ..column!($name, $meaning, $($field).+)
-        }
-    };
-    ($name:expr, $meaning:expr, $($part:ident).+ ? $($field:ident).+) => {
-        part_column(
-            $name,
-            $meaning,
-            |row: &Row<Self>| row.item.$($part).+.as_ref().map(|part| &part.$($field).+),
-            |row| value_of(row.item.$($part).+.as_ref().map(|part| &part.$($field).+)),
-            |row, value| {
-                let part = &mut row.item.$($part).+;
-                if part.is_some() || !value.is_absent() {
-                    part.get_or_insert_default().$($field).+ = Cell::read(value)?;
-                }
-                Ok(())
-            },
-        )
-    };
-    ($name:expr, $meaning:expr, $($field:ident).+) => {
-        field_column(
-            $name,
-            $meaning,
-            |row: &Row<Self>| &row.item.$($field).+,
-            |row| row.item.$($field).+.value(),
-            |row, value| {
-                row.item.$($field).+ = Cell::read(value)?;
-                Ok(())
-            },
-        )
-    };
-}
 
 /// The three columns of an outcome; they are read in this order.
 macro_rules! outcome_columns {
@@ -155,6 +92,7 @@ impl Table for RunSummary {
             servers_count [counts.servers] "rows of the run in the table `servers`";
             server_requests_count [counts.server_requests] "rows of the run in the table `server_requests`";
             player_count [counts.player] "rows of the run in the table `player`";
+            page_events_count [counts.page_events] "rows of the run in the table `page_events`";
             links_count [counts.links] "rows of the run in the table `links`";
             monitor_count [counts.monitor] "rows of the run in the table `monitor`";
             round_trips_count [counts.round_trips] "rows of the run in the table `round_trips`";
@@ -251,8 +189,10 @@ impl Table for ConnectionRow {
             hinted_unused_count [hinted.unused] "targets of a 103 response that the client does not need";
             lost [lost] "whether the client gave it up because its network had lost it (`reconnect`)";
             lost_requests_count [resent] "requests that were in flight then and were sent again";
-            sent_bytes [sent_bytes] "bytes handed to the transport: TCP or UDP payload";
-            received_bytes [received_bytes] "bytes received from the transport: TCP or UDP payload";
+            sent_bytes [Integer or null: |row| bytes_of(row, row.item.sent_bytes), |row, value| set_bytes(row, value, |row| &mut row.sent_bytes)]
+                "bytes handed to the transport: TCP or UDP payload; null for browsers, which do not report them";
+            received_bytes [Integer or null: |row| bytes_of(row, row.item.received_bytes), |row, value| set_bytes(row, value, |row| &mut row.received_bytes)]
+                "bytes received from the transport: TCP or UDP payload; null for browsers";
         };
         join([columns, outcome_columns!(outcome)])
     }
@@ -409,8 +349,8 @@ impl Table for PlayerEvent {
             client [client] "number of the client in the group";
             at_ns [at_ns] "when it happened, on the clock of the table `requests`";
             event [what]
-                "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended`, `failed`, `abandoned` (cancelled \
-                 for a lower representation), `seeked` or `gave_up`";
+                "`opened` (a browser's player got the manifest), `requested`, `arrived`, `playing` (started or resumed), \
+                 `stalled`, `ended`, `failed`, `abandoned` (cancelled for a lower representation), `seeked` or `gave_up`";
             track [track] "`audio` or `video`; null for playback, which needs all tracks";
             segment [segment] "the event's segment, from 0; for playback, the segment of the video shown or due";
             segment_ns [segment_ns] "duration of that segment";
@@ -418,9 +358,63 @@ impl Table for PlayerEvent {
             buffered_ns [buffered_ns] "media that can be played (arrived in every track, not yet shown) after the event";
             track_buffered_ns [track_buffered_ns] "media of the event's track that arrived and was not yet shown";
             latency_ns [latency_ns] "how far playback is behind the live edge; null for media on demand";
+            frames [frames] "pictures that were due until then; null for players that decode nothing";
+            dropped_frames [dropped_frames] "those of them that were not shown, because they were late";
             fault [fault] "why the player gave up; null if it did not";
         }
     }
+}
+
+impl Table for PageEvents {
+    const NAME: &'static str = "page_events";
+    const MEANING: &'static str = "one row per page load of a browser; timestamps as in the table `requests`, null for what did not happen";
+
+    fn group(&self) -> u16 {
+        self.group
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            group [group] "number of the client group in the run";
+            client [client] "number of the client in the group";
+            began_ns [began_ns] "start of the navigation";
+            dns_began_ns [dns_began_ns] "start of the document's DNS lookup";
+            dns_ended_ns [dns_ended_ns] "end of the document's DNS lookup";
+            connect_began_ns [connect_began_ns]
+                "start of the TCP connect for the document; null for QUIC, and where a connection was reused";
+            connect_ended_ns [connect_ended_ns] "end of the TCP connect";
+            handshake_began_ns [handshake_began_ns]
+                "start of the handshake of TLS or QUIC for the document; null for cleartext, and where a connection was reused";
+            handshake_ended_ns [handshake_ended_ns] "end of the handshake of TLS or QUIC";
+            sent_ns [sent_ns] "when the request for the document was sent, the last one after redirects";
+            first_byte_ns [first_byte_ns] "when the header of the document's response was read";
+            done_ns [done_ns] "when the document's last byte was read";
+            first_contentful_paint_ns [first_contentful_paint_ns] "first paint of text or an image";
+            largest_contentful_paint_ns [largest_contentful_paint_ns]
+                "paint of the largest text or image, rounded to milliseconds by Chromium";
+            dom_content_loaded_ns [dom_content_loaded_ns] "the event `DOMContentLoaded`";
+            loaded_ns [loaded_ns] "the event `load`";
+            layout_shift_millionths [layout_shift_millionths] "cumulative layout shift × 1 000 000";
+            console_errors_count [console_errors] "errors on the console, and exceptions";
+            console [console] "the first of them";
+            is_sandboxed [is_sandboxed] "whether the browser ran in its sandbox, which Chromium does not have as root";
+        }
+    }
+}
+
+/// The bytes of a connection; null if the client does not report them.
+fn bytes_of(row: &Row<ConnectionRow>, bytes: u64) -> Value<'static> {
+    if row.item.lacks_bytes { Value::Null } else { Value::Integer(bytes) }
+}
+
+fn set_bytes(
+    row: &mut Row<ConnectionRow>,
+    value: Value<'_>,
+    field: fn(&mut ConnectionRow) -> &mut u64,
+) -> Result<(), String> {
+    row.item.lacks_bytes = matches!(value, Value::Null);
+    *field(&mut row.item) = Option::<u64>::read(value)?.unwrap_or(0);
+    Ok(())
 }
 
 impl Table for Calibration {
@@ -473,117 +467,4 @@ impl Table for Reading {
             value [value] "counter: change since the run's start; gauge: value at that time";
         }
     }
-}
-
-fn join<T, const N: usize>(parts: [Vec<Column<T>>; N]) -> Vec<Column<T>> {
-    parts.into_iter().flatten().collect()
-}
-
-/// A column that is a field of the row; `_field` only tells the field's type.
-fn field_column<T, C: Cell>(
-    name: &'static str,
-    meaning: &'static str,
-    _field: fn(&Row<T>) -> &C,
-    get: fn(&Row<T>) -> Value<'_>,
-    set: SetCell<T>,
-) -> Column<T> {
-    Column { name, meaning, kind: C::KIND, is_nullable: C::IS_NULLABLE, get, set: Some(set) }
-}
-
-/// A column that is a field of an optional part of the row; `_field` only tells the field's type.
-fn part_column<T, C: Cell>(
-    name: &'static str,
-    meaning: &'static str,
-    _field: fn(&Row<T>) -> Option<&C>,
-    get: fn(&Row<T>) -> Value<'_>,
-    set: SetCell<T>,
-) -> Column<T> {
-    let is_nullable = matches!(C::KIND.absent(), Value::Null);
-    Column { name, meaning, kind: C::KIND, is_nullable, get, set: Some(set) }
-}
-
-fn value_of<C: Cell>(cell: Option<&C>) -> Value<'_> {
-    cell.map_or(C::KIND.absent(), C::value)
-}
-
-fn outcome_name(outcome: &Outcome) -> Value<'_> {
-    Value::Text(match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Failed(_) => "failed",
-        Outcome::Unsupported(_) => "unsupported",
-    })
-}
-
-fn set_outcome(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
-    *outcome = match value.as_text()? {
-        "ok" => Outcome::Ok,
-        "failed" => Outcome::Failed(Failure { kind: FailureKind::System, reason: String::new() }),
-        "unsupported" => Outcome::Unsupported(String::new()),
-        other => {
-            return Err(format!(
-                "`{other}` is not an outcome; the outcomes are `ok`, `failed`, `unsupported`"
-            ));
-        }
-    };
-    Ok(())
-}
-
-fn failure_kind(outcome: &Outcome) -> Value<'_> {
-    match outcome {
-        Outcome::Failed(failure) => failure.kind.value(),
-        Outcome::Ok | Outcome::Unsupported(_) => Value::Null,
-    }
-}
-
-fn set_failure_kind(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
-    if let Outcome::Failed(failure) = outcome {
-        failure.kind = Cell::read(value)?;
-    }
-    Ok(())
-}
-
-fn reason(outcome: &Outcome) -> Value<'_> {
-    match outcome {
-        Outcome::Ok => Value::Null,
-        Outcome::Failed(Failure { reason, .. }) | Outcome::Unsupported(reason) => reason.value(),
-    }
-}
-
-fn set_reason(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
-    if let Outcome::Failed(Failure { reason, .. }) | Outcome::Unsupported(reason) = outcome {
-        *reason = Cell::read(value)?;
-    }
-    Ok(())
-}
-
-fn client_name(row: &Row<ClientReport>) -> Value<'_> {
-    Value::Text(row.item.external.as_ref().map_or(OWN_CLIENT, |external| &external.client))
-}
-
-fn set_client_name(row: &mut Row<ClientReport>, value: Value<'_>) -> Result<(), String> {
-    let client = value.as_text()?;
-    let report = || Box::new(ExternalReport { client: client.to_owned(), ..ExternalReport::default() });
-    row.item.external = (client != OWN_CLIENT).then(report);
-    Ok(())
-}
-
-// The kinds of failure that external clients count where they have no rows.
-const REFUSED: FailureKind = FailureKind::Refused;
-const CLOSED: FailureKind = FailureKind::Closed;
-const TIMEOUT: FailureKind = FailureKind::Timeout;
-const STATUS: FailureKind = FailureKind::WrongStatus;
-const LENGTH: FailureKind = FailureKind::WrongLength;
-
-fn failures(row: &Row<ClientReport>, kind: FailureKind) -> Value<'_> {
-    let Some(external) = &row.item.external else { return Value::Null };
-    Value::Integer(
-        external.failures.iter().filter(|failure| failure.kind == kind).map(|failure| failure.requests).sum(),
-    )
-}
-
-fn add_failures(row: &mut Row<ClientReport>, kind: FailureKind, value: Value<'_>) -> Result<(), String> {
-    if let (Some(external), Value::Integer(requests @ 1..)) = (&mut row.item.external, value) {
-        external.failures.push(FailureCount { kind, requests });
-    }
-    Ok(())
 }

@@ -30,12 +30,8 @@ pub(super) struct ListedTrack {
 pub(super) struct ListedRepresentation {
     pub(super) name: String,
     pub(super) bits_per_s: u64,
-    /// In the order in which decoders need them; the first comes before the first segment.
+    /// What its segments refer to.
     pub(super) initializations: Vec<Resource>,
-    /// The media time of the first segment.
-    pub(super) start_ns: u64,
-    /// The number of the first segment.
-    pub(super) first_number: u64,
     pub(super) segments: Vec<ListedSegment>,
 }
 
@@ -43,7 +39,47 @@ pub(super) struct ListedRepresentation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListedSegment {
     pub(super) resource: Resource,
+    pub(super) place: SegmentPlace,
     pub(super) duration_ns: u64,
+    /// Which of its representation's initializations a decoder needs first, if that is listed.
+    pub(super) initialization: Option<usize>,
+}
+
+/// Where a segment is in its stream. By it, a live client aligns a manifest that it reads again with what it
+/// knows.
+///
+/// Numbers and URLs of an MPD do not suffice: a `SegmentTimeline` need not count, and numbers may begin again
+/// with each period. Playlists state no times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentPlace {
+    /// In MPDs the media time at which it begins, in nanoseconds; otherwise its number: by
+    /// `EXT-X-MEDIA-SEQUENCE`, or the fragment's.
+    pub start: u64,
+    /// Its duration in nanoseconds, or 1 number.
+    pub length: u64,
+}
+
+impl SegmentPlace {
+    /// That of a segment with a number.
+    pub(super) const fn of_number(number: u64) -> SegmentPlace {
+        SegmentPlace { start: number, length: 1 }
+    }
+
+    /// Rounding and new period starts may shift times: less than a quarter of a segment is no difference.
+    const fn tolerance(self) -> u64 {
+        self.length / 4
+    }
+
+    /// Whether it begins after another segment.
+    pub const fn is_after(self, other: SegmentPlace) -> bool {
+        self.start > other.start.saturating_add(other.tolerance())
+    }
+
+    /// Whether it begins after the end of another segment: something between them is missing.
+    pub const fn leaves_gap(self, other: SegmentPlace) -> bool {
+        let end = other.start.saturating_add(other.length);
+        self.start > end.saturating_add(other.tolerance())
+    }
 }
 
 /// A resource, or a range of it.
@@ -63,8 +99,8 @@ pub(super) struct Reference {
 /// Why something has to be read.
 #[derive(Clone, Debug)]
 pub(super) enum Purpose {
-    /// The segment index of a representation, and the resource that it indexes.
-    Index { slot: Slot, media: Url, duration_ns: u64 },
+    /// The segment index of a representation, the resource that it indexes, and the time of its period.
+    Index { slot: Slot, media: Url, start_ns: u64, duration_ns: u64 },
     /// The media playlist of a representation.
     Playlist { slot: Slot },
     /// The bootstrap of a representation whose fragments' URLs begin so.

@@ -1,11 +1,14 @@
 //! Formats of what other tools and servers write: parsed from text, never read from disk here.
 
 pub mod access_log;
+pub mod bidi;
 pub mod clients;
 pub mod dash;
+pub mod devtools;
 pub mod error;
 pub mod flv;
 pub mod har;
+pub mod har_export;
 pub mod hds;
 pub mod hls;
 pub mod isobmff;
@@ -13,6 +16,9 @@ pub mod line_pattern;
 mod listing;
 pub mod manifest;
 pub mod package;
+pub mod page_load;
+mod page_recording;
+pub mod playback;
 pub mod response;
 pub mod template;
 mod time;

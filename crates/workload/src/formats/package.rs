@@ -1,6 +1,8 @@
 //! Packaged media: what manifests of all formats are written from, and the facts about live streams.
 
 use model::media::TrackKind;
+use model::number::{float, nearest};
+use model::units::NANOS_PER_S;
 
 use super::template::{Template, TemplateValues};
 use super::ticks_to_ns;
@@ -52,6 +54,57 @@ pub struct PackagedRepresentation {
     pub picture: Option<(u32, u32)>,
     /// The sampling rate of its sound, in Hz.
     pub sampling_rate_hz: Option<u32>,
+    /// The bit rates of its segments; `None` if their lengths are unknown.
+    pub segment_rates: Option<SegmentRates>,
+}
+
+impl PackagedRepresentation {
+    /// The bit rate that its segments reach, in bit/s; the nominal one if their lengths are unknown.
+    pub(super) fn peak_bits_per_s(&self) -> u64 {
+        self.segment_rates.map_or(self.bits_per_s, |rates| rates.peak_bits_per_s)
+    }
+}
+
+/// The bit rates that the lengths and durations of segments give (RFC 8216, section 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentRates {
+    /// The highest of contiguous segments, in bit/s.
+    pub peak_bits_per_s: u64,
+    /// That of all segments, in bit/s.
+    pub average_bits_per_s: u64,
+}
+
+impl SegmentRates {
+    /// The rates of segments with these durations, in nanoseconds, and lengths, in bytes.
+    ///
+    /// The peak is that of contiguous segments of 0.5 to 1.5 target durations together; `None` if the
+    /// segments have no duration.
+    pub fn of(durations_ns: &[u64], lengths: &[u64]) -> Option<SegmentRates> {
+        let target_ns = target_s(durations_ns.iter().copied().max()?).saturating_mul(NANOS_PER_S);
+        let rate = |bytes: u64, ns: u64| nearest(float(bytes) * 8.0 / (float(ns) / float(NANOS_PER_S)));
+        let sum = |all: &[u64]| all.iter().fold(0, |sum: u64, own| sum.saturating_add(*own));
+        let total_ns = sum(durations_ns);
+        let average_bits_per_s = (total_ns > 0).then(|| rate(sum(lengths), total_ns))?;
+        let mut peak_bits_per_s = average_bits_per_s;
+        for first in 0..durations_ns.len() {
+            let (mut ns, mut bytes) = (0_u64, 0_u64);
+            for (duration_ns, length) in durations_ns.iter().zip(lengths).skip(first) {
+                (ns, bytes) = (ns.saturating_add(*duration_ns), bytes.saturating_add(*length));
+                if ns > target_ns / 2 * 3 {
+                    break;
+                }
+                if ns >= target_ns / 2 {
+                    peak_bits_per_s = peak_bits_per_s.max(rate(bytes, ns));
+                }
+            }
+        }
+        Some(SegmentRates { peak_bits_per_s, average_bits_per_s })
+    }
+}
+
+/// The target duration of segments of at most this duration, in whole seconds (RFC 8216, section 4.3.3.1).
+pub(super) fn target_s(longest_ns: u64) -> u64 {
+    longest_ns.div_ceil(NANOS_PER_S).max(1)
 }
 
 /// What a manifest says about a live stream. All times are media times unless their names say otherwise.
@@ -132,5 +185,26 @@ impl Package {
     /// The duration of its longest track, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.tracks.iter().map(PackagedTrack::duration_ns).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_that_of_about_a_target_duration() {
+        const S: u64 = NANOS_PER_S;
+        let rates = |durations_ns: &[u64], lengths: &[u64]| {
+            let SegmentRates { peak_bits_per_s, average_bits_per_s } =
+                SegmentRates::of(durations_ns, lengths).unwrap();
+            (peak_bits_per_s, average_bits_per_s)
+        };
+        assert_eq!(rates(&[2 * S; 3], &[250_000, 500_000, 300_000]), (2_000_000, 1_400_000));
+        // The last segment is too short to count alone.
+        assert_eq!(rates(&[4 * S, S], &[500_000, 250_000]), (1_200_000, 1_200_000));
+        assert_eq!(rates(&[S / 5], &[1_000]), (40_000, 40_000));
+        assert_eq!(SegmentRates::of(&[0], &[1]), None);
+        assert_eq!(SegmentRates::of(&[], &[]), None);
     }
 }

@@ -2,7 +2,7 @@
 //! that it refers to.
 //!
 //! The player's own time of the media begins with the first segment that it sees. Segments are known by their
-//! numbers, so that what is read again continues what is known.
+//! places in the stream, so that what is read again continues what is known.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use model::units::NANOS_PER_S;
 use model::url::Url;
 
 use super::media::{Resource, TrackMedia};
-use crate::formats::manifest::{Manifest, Need, Resolver};
+use crate::formats::manifest::{Manifest, Need, Resolver, SegmentPlace};
 use crate::source::Content;
 use crate::url_table::UrlTable;
 
@@ -39,6 +39,8 @@ pub(super) struct Live {
     pub(super) catch_up: bool,
     /// When it was watched long enough.
     pub(super) ends_ns: u64,
+    /// The requests that it may still send.
+    rest: u64,
     fetch: ManifestFetch,
     /// A manifest whose references are being read, and what of them comes next.
     resolver: Option<Resolver>,
@@ -50,8 +52,8 @@ pub(super) struct Live {
     /// When a new segment was last seen.
     fresh_ns: u64,
     reload_ns: u64,
-    /// The number of the first segment that is known of each track.
-    first_numbers: Vec<u64>,
+    /// The place of the newest known segment of each track.
+    newest: Vec<Option<SegmentPlace>>,
     /// The first segment of each track that the manifest still lists.
     pub(super) available: Vec<usize>,
     /// The live edge in the time of the media, less the time of the run: the end of the newest segment when
@@ -81,6 +83,7 @@ impl Live {
             latency_ns: live.latency_ns,
             catch_up: live.catch_up,
             ends_ns: now.saturating_add(live.duration_ns),
+            rest: live.most_requests.unwrap_or(u64::MAX),
             fetch: ManifestFetch::Wanted { url: MANIFEST, intended_ns: now },
             resolver: None,
             needs: VecDeque::new(),
@@ -89,7 +92,7 @@ impl Live {
             went_back: 0,
             fresh_ns: now,
             reload_ns: RETRY_NS,
-            first_numbers: Vec::new(),
+            newest: Vec::new(),
             available: Vec::new(),
             edge_offset_ns: None,
             has_ended: false,
@@ -104,6 +107,13 @@ impl Live {
         {
             self.fetch = ManifestFetch::Wanted { url: MANIFEST, intended_ns: at_ns };
         }
+    }
+
+    /// Counts a request that is to be sent; whether it may be.
+    pub(super) fn count_request(&mut self) -> bool {
+        let may_send = self.rest > 0;
+        self.rest = self.rest.saturating_sub(1);
+        may_send
     }
 
     /// When the manifest is to be read again.
@@ -223,42 +233,42 @@ impl Live {
         }
         if tracks.is_empty() {
             *tracks = listed.iter().map(TrackMedia::without_segments).collect();
-            self.first_numbers = manifest.starts.iter().map(|start| start.first_number).collect();
-            self.available = vec![0; tracks.len()];
+            (self.newest, self.available) = (vec![None; tracks.len()], vec![0; tracks.len()]);
         }
         self.has_ended = manifest.live.is_none();
         let mut has_new = false;
         for (number, of) in tracks.iter_mut().enumerate() {
-            let same = listed.iter().zip(&manifest.starts).find(|(track, _)| track.kind == of.kind);
-            let Some((track, start)) = same else { return Err(PlayerFault::ManifestInvalid) };
-            let ladder_is_same = track.representations.len() == of.segments.len();
-            if !ladder_is_same || track.representations.len() > MOST_REPRESENTATIONS {
+            let same = listed.iter().zip(&manifest.places).find(|(track, _)| track.kind == of.kind);
+            let Some((track, places)) = same else { return Err(PlayerFault::ManifestInvalid) };
+            let Some(last) = places.last() else { return Err(PlayerFault::ManifestInvalid) };
+            if track.representations.len() > MOST_REPRESENTATIONS {
                 return Err(PlayerFault::ManifestInvalid);
             }
-            let first = self.first_numbers.get(number).copied().unwrap_or(0);
-            let next = first.saturating_add(of.count() as u64);
-            let end = start.first_number.saturating_add(track.durations_ns.len() as u64);
-            if end < next {
+            let newest = self.newest.get(number).copied().flatten();
+            if newest.is_some_and(|newest| newest.is_after(*last)) {
                 self.went_back += 1;
                 if self.went_back >= MOST_FAILURES {
                     return Err(PlayerFault::ManifestWentBack);
                 }
                 return Ok(false);
             }
-            // What was missed is left out of the time of the media.
-            let missed = start.first_number.saturating_sub(next);
-            if missed > 0 {
-                self.first_numbers[number] = first.saturating_add(missed);
-                self.edge_offset_ns = None;
-            }
-            let known = usize::try_from(next.saturating_sub(start.first_number)).unwrap_or(usize::MAX);
-            let known = known.min(track.durations_ns.len());
-            has_new |= known < track.durations_ns.len();
-            if of.count() + track.durations_ns.len() - known > MOST_SEGMENTS {
+            let is_known = |place: &SegmentPlace| newest.is_some_and(|newest| !place.is_after(newest));
+            let known = places.iter().rposition(is_known).map_or(0, |last| last + 1);
+            if of.count() + places.len() - known > MOST_SEGMENTS {
                 return Err(PlayerFault::ManifestTooLarge);
             }
+            // What is missing is left out of the time of the media.
+            let mut before = newest;
+            for place in &places[known..] {
+                if before.is_some_and(|before| place.leaves_gap(before)) {
+                    self.edge_offset_ns = None;
+                }
+                before = Some(*place);
+            }
+            has_new |= known < places.len();
             of.extend(track, known, |segment| resource(segment, urls))?;
-            self.available[number] = of.count().saturating_sub(track.durations_ns.len());
+            self.newest[number] = before;
+            self.available[number] = of.count().saturating_sub(places.len());
         }
         self.went_back = 0;
         self.note_edge(manifest, has_new, now, tracks)?;

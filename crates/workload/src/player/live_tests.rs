@@ -10,6 +10,8 @@ const S: u64 = 1_000 * MS;
 /// The stream is older than the player.
 const SEGMENT_MS: u64 = 2_000;
 const WINDOW: u64 = 5;
+/// How much older streams are, by the clock of their servers.
+const AGE_MS: u64 = 100_000;
 
 /// A media playlist with the segments `first` to `end`.
 fn playlist(first: u64, end: u64) -> Vec<u8> {
@@ -28,8 +30,13 @@ fn healthy(now_ms: u64) -> Vec<u8> {
 }
 
 fn player(catch_up: bool) -> Player {
-    let live =
-        LivePlay { manifest: "/live/a.m3u8".to_owned(), latency_ns: 6 * S, catch_up, duration_ns: 60 * S };
+    let live = LivePlay {
+        manifest: "/live/a.m3u8".to_owned(),
+        latency_ns: 6 * S,
+        catch_up,
+        duration_ns: 60 * S,
+        most_requests: None,
+    };
     Player {
         presentation: model::media::Presentation::default(),
         goal_ns: 12 * S,
@@ -39,6 +46,7 @@ fn player(catch_up: bool) -> Player {
         seeks: Vec::new(),
         live: Some(live),
         cmcd: None,
+        browser: None,
     }
 }
 
@@ -75,7 +83,8 @@ fn watch(player: &Player, mut server: impl FnMut(&str, u64) -> Answer) -> (Vec<P
             video.handle_body(url, body.len() as u64, now);
             if video.wants_body(url) {
                 let body = (body.len() < 4 << 20).then_some(body.as_slice());
-                let content = Content { body, origin: "http://origin", now_ns: now, now_unix_ns: now };
+                let content =
+                    Content { body, origin: "http://origin", now_ns: now, now_unix_ns: AGE_MS * MS + now };
                 video.handle_content(url, &content, &mut urls);
             }
         }
@@ -187,6 +196,25 @@ fn bad_manifests_have_a_named_outcome() {
 }
 
 #[test]
+fn requests_for_a_live_stream_are_limited() {
+    let limited = |most: u64| {
+        let mut player = player(false);
+        player.live.as_mut().unwrap().most_requests = Some(most);
+        let mut requests = 0;
+        let (events, _) = watch(&player, |path, now_ms| {
+            requests += 1;
+            with_playlists(|now_ms| Some(healthy(now_ms)))(path, now_ms)
+        });
+        let last = events.last().unwrap();
+        (requests, last.what, last.fault)
+    };
+    assert_eq!(limited(20), (20, PlayerEventKind::GaveUp, Some(PlayerFault::TooManyRequests)));
+    let (requests, what, fault) = limited(210);
+    assert!((50..100).contains(&requests), "{requests}");
+    assert_eq!((what, fault), (PlayerEventKind::Ended, None));
+}
+
+#[test]
 fn a_stream_that_ends_is_played_to_its_end() {
     let (events, _) = watch(
         &player(false),
@@ -201,4 +229,113 @@ fn a_stream_that_ends_is_played_to_its_end() {
     let last = events.last().unwrap();
     assert_eq!(last.what, PlayerEventKind::Ended);
     assert!(last.at_ns < 30 * S, "{}", last.at_ns);
+}
+
+/// An MPD at a time since the player began; `periods` gets the time since the stream did.
+fn mpd(now_ms: u64, periods: impl FnOnce(u64) -> String) -> Option<Vec<u8>> {
+    const HEAD: &str = "<MPD type='dynamic' availabilityStartTime='1970-01-01T00:00:00Z'
+                        minimumUpdatePeriod='PT2S' timeShiftBufferDepth='PT10S'>";
+    Some(format!("{HEAD}{}</MPD>", periods(AGE_MS + now_ms)).into_bytes())
+}
+
+/// A period from `start_ms` on, whose listed segments begin at `first_ms` and end before `end_ms`.
+fn timeline(start_ms: u64, first_ms: u64, end_ms: u64, attributes: &str) -> String {
+    let repeat = ((end_ms - first_ms) / SEGMENT_MS).saturating_sub(1);
+    format!(
+        "<Period start='PT{}S'><AdaptationSet contentType='video'><SegmentTemplate timescale='1000' {attributes}>
+         <SegmentTimeline><S t='{first_ms}' d='{SEGMENT_MS}' r='{repeat}'/></SegmentTimeline></SegmentTemplate>
+         <Representation id='v' bandwidth='1000000'/></AdaptationSet></Period>",
+        start_ms / 1_000
+    )
+}
+
+/// What a player requests, in its order, of a stream whose manifest comes from a function; and its events.
+fn watched(manifest: impl Fn(u64) -> Option<Vec<u8>>) -> (Vec<String>, Vec<PlayerEvent>) {
+    let mut segments = Vec::new();
+    let (events, _) = watch(&player(false), |path, now_ms| match path {
+        "/live/a.m3u8" => (20, manifest(now_ms)),
+        _ => {
+            segments.push(path.to_owned());
+            (500, Some(vec![0; 1000]))
+        }
+    });
+    let last = events.last().unwrap();
+    assert_eq!((last.what, last.at_ns, last.fault), (PlayerEventKind::Ended, 60 * S, None), "{segments:?}");
+    (segments, events)
+}
+
+/// The same, of a stream without gaps: it is watched at its latency.
+fn watched_well(manifest: impl Fn(u64) -> Option<Vec<u8>>) -> Vec<String> {
+    let (segments, events) = watched(manifest);
+    let stalls = events.iter().filter(|event| event.what == PlayerEventKind::Stalled).count();
+    assert_eq!(stalls, 0, "{segments:?}");
+    let latencies = latencies_s(&events);
+    assert!(latencies[1..].iter().all(|latency| (6.0..9.0).contains(latency)), "{latencies:?}");
+    segments
+}
+
+/// Numbers of a timeline need not count: with `$Time$`, packagers leave them out or constant.
+#[test]
+fn a_sliding_timeline_is_aligned_by_its_times() {
+    for attributes in ["media='$Time$'", "media='$Time$' startNumber='1'"] {
+        let window = |now_ms: u64| now_ms / SEGMENT_MS * SEGMENT_MS;
+        let segments = watched_well(|now_ms| {
+            mpd(now_ms, |now_ms| {
+                timeline(0, window(now_ms) - WINDOW * SEGMENT_MS, window(now_ms), attributes)
+            })
+        });
+        let expected: Vec<String> = (0..segments.len() as u64)
+            .map(|place| format!("/live/{}", 94_000 + place * SEGMENT_MS))
+            .collect();
+        assert_eq!(segments, expected);
+        assert!(segments.len() >= 28, "{segments:?}");
+    }
+}
+
+/// Each period has 5 segments with the numbers 1 to 5, and each second one a longer ladder. The next one is
+/// announced before it begins.
+#[test]
+fn periods_may_leave_the_window_and_begin_again() {
+    const PERIOD_MS: u64 = WINDOW * SEGMENT_MS;
+    let period = |begin_ms: u64| {
+        let media = format!("media='{}-$Number$'", begin_ms / PERIOD_MS);
+        let has_more = (begin_ms / PERIOD_MS).is_multiple_of(2);
+        let more = if has_more { "<Representation id='w' bandwidth='2000000'/>" } else { "" };
+        let (begin_s, period_s, segment_s) = (begin_ms / 1_000, PERIOD_MS / 1_000, SEGMENT_MS / 1_000);
+        format!(
+            "<Period start='PT{begin_s}S' duration='PT{period_s}S'><AdaptationSet contentType='video'>
+             <SegmentTemplate duration='{segment_s}' {media} initialization='{begin_s}-i'/>
+             <Representation id='v' bandwidth='1000000'/>{more}</AdaptationSet></Period>"
+        )
+    };
+    let listed = |period: u64| {
+        let segments = (1..=WINDOW).map(move |number| format!("/live/{period}-{number}"));
+        std::iter::once(format!("/live/{}-i", period * PERIOD_MS / 1_000)).chain(segments)
+    };
+    let numbered = watched_well(|now_ms| {
+        mpd(now_ms, |now_ms| {
+            let current = now_ms / PERIOD_MS * PERIOD_MS;
+            [current - PERIOD_MS, current, current + PERIOD_MS].map(period).concat()
+        })
+    });
+    // It begins with the third segment of the ninth period.
+    let expected = (9..20).flat_map(listed).enumerate().filter(|(place, _)| ![1, 2].contains(place));
+    let expected: Vec<String> = expected.map(|(_, path)| path).take(numbered.len()).collect();
+    assert_eq!(numbered, expected);
+    assert!(numbered.len() >= 34, "{numbered:?}");
+}
+
+/// The numbers of missing segments are not given again.
+#[test]
+fn gaps_in_a_playlist_keep_its_numbers() {
+    let (segments, _) = watched(|now_ms| {
+        let text = String::from_utf8(healthy(now_ms)).unwrap();
+        Some(text.replace("/live/53.ts", "#EXT-X-GAP\n/live/53.ts").into_bytes())
+    });
+    let all =
+        segments.iter().filter_map(|path| path.strip_prefix("/live/")?.strip_suffix(".ts")?.parse().ok());
+    let numbers: Vec<u64> = all.collect();
+    let expected: Vec<u64> = (47..).filter(|number| *number != 53).take(numbers.len()).collect();
+    assert_eq!(numbers, expected);
+    assert!(numbers.len() >= 27, "{numbers:?}");
 }

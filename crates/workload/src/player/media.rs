@@ -15,8 +15,8 @@ pub(super) struct TrackMedia {
     pub(super) starts_ns: Vec<u64>,
     /// The segments of each representation.
     pub(super) segments: Vec<Vec<Resource>>,
-    /// What a decoder needs of each representation first.
-    pub(super) initializations: Vec<Option<Resource>>,
+    /// What a decoder needs of each representation, and from which segment on, ascending.
+    pub(super) initializations: Vec<Vec<(usize, Resource)>>,
 }
 
 /// A resource to request.
@@ -52,7 +52,9 @@ impl TrackMedia {
                 .collect(),
             initializations: representations
                 .iter()
-                .map(|one| one.initialization.as_ref().map(|segment| resource_of(segment, urls)))
+                .map(|one| {
+                    one.initializations().map(|(first, own)| (first, resource_of(own, urls))).collect()
+                })
                 .collect(),
         }
     }
@@ -64,11 +66,12 @@ impl TrackMedia {
             ladder: track.ladder_bits_per_s(),
             starts_ns: vec![0],
             segments: vec![Vec::new(); track.representations.len()],
-            initializations: vec![None; track.representations.len()],
+            initializations: vec![Vec::new(); track.representations.len()],
         }
     }
 
-    /// Adds the segments of a track from one of them on.
+    /// Adds the segments of a track from one of them on. The ladder stays that of the first manifest: if the
+    /// track's has another length, each representation continues with the one at the same share of it.
     ///
     /// # Errors
     /// A segment cannot be requested.
@@ -78,12 +81,20 @@ impl TrackMedia {
         from: usize,
         mut resource: impl FnMut(&Segment) -> Option<Resource>,
     ) -> Result<(), PlayerFault> {
-        for (place, one) in track.representations.iter().enumerate() {
-            if let Some(initialization) =
-                one.initialization.as_ref().filter(|_| self.initializations[place].is_none())
-            {
-                self.initializations[place] =
-                    Some(resource(initialization).ok_or(PlayerFault::ManifestInvalid)?);
+        let count = self.segments.len();
+        for place in 0..count {
+            let Some(one) = track.representations.get(place * track.representations.len() / count) else {
+                return Err(PlayerFault::ManifestInvalid);
+            };
+            let all: Vec<(usize, &Segment)> = one.initializations().collect();
+            let first = all.partition_point(|(first, _)| *first <= from).saturating_sub(1);
+            let needed = all[first..].iter().filter(|_| from < one.segments.len());
+            for (first, initialization) in needed {
+                let own = resource(initialization).ok_or(PlayerFault::ManifestInvalid)?;
+                let known = &mut self.initializations[place];
+                if known.last().is_none_or(|(_, known)| *known != own) {
+                    known.push((self.segments[place].len() + first.saturating_sub(from), own));
+                }
             }
             for segment in one.segments.iter().skip(from) {
                 self.segments[place].push(resource(segment).ok_or(PlayerFault::ManifestInvalid)?);
@@ -131,8 +142,10 @@ impl TrackMedia {
         self.segments.get(place)?.get(segment).copied()
     }
 
-    /// What a decoder needs of a representation first.
-    pub(super) fn initialization(&self, place: usize) -> Option<Resource> {
-        self.initializations.get(place).copied().flatten()
+    /// What a decoder needs before a segment of a representation.
+    pub(super) fn initialization(&self, place: usize, segment: usize) -> Option<Resource> {
+        let all = self.initializations.get(place)?;
+        let after = all.partition_point(|(first, _)| *first <= segment);
+        all.get(after.checked_sub(1)?).map(|(_, resource)| *resource)
     }
 }

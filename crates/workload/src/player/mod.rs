@@ -21,7 +21,6 @@ use model::player::{Player, PlayerEvent, PlayerEventKind, PlayerFault};
 
 use crate::source::Seeds;
 use crate::url_table::UrlTable;
-pub use cmcd::CmcdKeys;
 use live::Live;
 use media::TrackMedia;
 use track::{Arriving, Fetch, Moment, TrackPlayer, Wish};
@@ -319,7 +318,7 @@ impl VideoPlayer {
         let of = &media[number];
         if wish.is_initialization {
             self.tracks[number].is_second_try = false;
-            self.tracks[number].initialize(wish.place);
+            self.tracks[number].initialize(wish);
             return self.want(media, number, wish.place);
         }
         let (segment, moment) = (self.tracks[number].next, self.moment());

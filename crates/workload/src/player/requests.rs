@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use model::media::ByteRange;
-use model::player::PlayerEvent;
+use model::player::{PlayerEvent, PlayerFault};
 
 use super::track::{Arriving, Fetch, TrackPlayer};
-use super::{CmcdKeys, Playback, VideoPlayer};
+use super::{Playback, VideoPlayer};
+use crate::cmcd::CmcdKeys;
 use crate::source::{Connections, Content, Due, RequestSource};
 use crate::url_table::UrlTable;
 
@@ -43,6 +44,14 @@ impl RequestSource for VideoPlayer {
 
     fn poll_request(&mut self, _target: usize, now: u64) -> Option<Due> {
         self.follow(now);
+        let is_waiting = self.waiting(0) > 0;
+        if is_waiting && self.live.as_mut().is_some_and(|live| !live.count_request()) {
+            if self.playback != Playback::Over {
+                let media = Arc::clone(&self.media);
+                self.give_up_playing(&media, PlayerFault::TooManyRequests);
+            }
+            return None;
+        }
         if let Some((url, intended_ns)) = self.live.as_mut().and_then(|live| live.take_request(now)) {
             return Some(Due { url, intended_ns });
         }

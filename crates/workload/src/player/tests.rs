@@ -1,6 +1,6 @@
 //! Players on a virtual clock.
 
-use model::media::{Presentation, Segment};
+use model::media::{LaterInitialization, Presentation, Segment};
 use model::player::{Cmcd, Rule, Seek, constant_rate_video};
 use proptest::prelude::*;
 
@@ -21,6 +21,7 @@ fn video(rule: Rule) -> Player {
         seeks: Vec::new(),
         live: None,
         cmcd: None,
+        browser: None,
     }
 }
 
@@ -103,7 +104,7 @@ fn observe(
     }
     assert!(video.is_finished(0));
     let events = video.take_player_events();
-    let least = usize::try_from(player.most_requests()).unwrap() * EVENTS_PER_SEGMENT;
+    let least = usize::try_from(player.most_requests().unwrap()).unwrap() * EVENTS_PER_SEGMENT;
     assert!(events.len() <= least + 2 * player.seeks.len() + 2, "memory is bounded");
     events
 }
@@ -248,6 +249,33 @@ fn both(rule: Rule) -> Player {
     presentation.tracks.push(audio);
     player.presentation = presentation;
     player
+}
+
+/// Each once, before the first segment that needs it, also after a jump.
+#[test]
+fn later_initializations_are_requested() {
+    let mut player = both(Rule::Fixed { bits_per_s: 1_000_000 });
+    player.presentation.tracks.truncate(1);
+    let own = &mut player.presentation.tracks[0].representations[0];
+    for (place, segment) in own.segments.iter_mut().enumerate() {
+        segment.url = format!("/{place}");
+    }
+    let first = own.initialization.clone().unwrap();
+    let later = Segment { url: "/init/later".to_owned(), ..first };
+    let of = |first_segment, resource| LaterInitialization { first_segment, resource };
+    own.later_initializations = vec![of(1, later), of(3, first)];
+    let urls = |player: &Player| {
+        let mut urls = Vec::new();
+        let quick = |_, _| Ok(10 * MS);
+        observe(player, quick, |video, url| urls.push(video.paths()[url as usize].to_owned()));
+        urls
+    };
+    assert_eq!(urls(&player), ["/init/1000000", "/0", "/init/later", "/1", "/2", "/3"]);
+    assert!(player.most_requests() >= Some(6) && player.resources().len() == 8, "{:?}", player.resources());
+    player.seeks = vec![Seek { at_ns: 100 * MS, to_ns: 1_000 * MS }];
+    player.goal_ns = 500 * MS;
+    let found = urls(&player);
+    assert_eq!(found.iter().filter(|url| url.starts_with("/init/")).count(), 2, "{found:?}");
 }
 
 #[test]

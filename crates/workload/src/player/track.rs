@@ -16,8 +16,8 @@ pub(super) struct TrackPlayer {
     pub(super) fetch: Fetch,
     /// The representation of the last requested segment.
     pub(super) before: Option<usize>,
-    /// The representations whose initialization has arrived, as bits.
-    initialized: u64,
+    /// The initializations that have arrived: representation and URL.
+    initialized: Vec<(usize, u32)>,
     /// The representation in which each segment arrived.
     places: Vec<u8>,
     /// Whether the requested segment has failed once.
@@ -76,7 +76,7 @@ impl TrackPlayer {
             end_ns: 0,
             fetch: Fetch::Idle,
             before: None,
-            initialized: 0,
+            initialized: Vec::new(),
             places: Vec::with_capacity(media.count()),
             is_second_try: false,
             has_media: false,
@@ -109,11 +109,12 @@ impl TrackPlayer {
         place.min(media.ladder.len().saturating_sub(1))
     }
 
-    /// Wants the next segment in a representation, or first the representation's initialization; whether it
-    /// is the segment.
+    /// Wants the next segment in a representation, or first the initialization that it needs; whether it is
+    /// the segment.
     pub(super) fn want(&mut self, media: &TrackMedia, place: usize, now_ns: u64) -> bool {
         self.before = Some(place);
-        let initialization = media.initialization(place).filter(|_| !self.is_initialized(place));
+        let initialization = media.initialization(place, self.next);
+        let initialization = initialization.filter(|own| !self.initialized.contains(&(place, own.url)));
         let wanted = initialization.or_else(|| media.resource(place, self.next));
         let Some(resource) = wanted else { return false };
         let wish = Wish { place, is_initialization: initialization.is_some(), resource };
@@ -121,15 +122,9 @@ impl TrackPlayer {
         initialization.is_none()
     }
 
-    fn is_initialized(&self, place: usize) -> bool {
-        1_u64
-            .checked_shl(u32::try_from(place).unwrap_or(u32::MAX))
-            .is_some_and(|bit| self.initialized & bit > 0)
-    }
-
-    /// The initialization of a representation has arrived.
-    pub(super) fn initialize(&mut self, place: usize) {
-        self.initialized |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
+    /// An initialization has arrived. Players keep it, and do not request it again.
+    pub(super) fn initialize(&mut self, wish: Wish) {
+        self.initialized.push((wish.place, wish.resource.url));
     }
 
     /// The representation of the requested segment.

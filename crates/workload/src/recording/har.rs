@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use model::formats::shown;
 use model::formats::timing_script::TimingScript;
+use model::media::ByteRange;
 use model::options::ExpectedResponse;
 use model::request_fields::parse_field;
 use model::url::Url;
 use model::variant::Variant;
 
 use super::{
-    Choice, Exchange, Head, KEPT_FIELDS, Recording, RecordingError, Waits, class_of, is_kept_path, range_of,
-    script_of,
+    Choice, Exchange, Head, KEPT_FIELDS, PARTIAL_CONTENT, Recording, RecordingError, Waits, class_of,
+    is_kept_path, range_of, received_range, script_of,
 };
 use crate::formats::har::{Entry, HarField, read};
 
@@ -20,6 +21,7 @@ const UNSENT: &str = "not sent: answered from a cache, or no request of HTTP";
 const FAILED: &str = "that failed";
 const WITH_BODY: &str = "with a body";
 const WITHOUT_TIME: &str = "without a time";
+const UNKNOWN_PART: &str = "of parts whose range the file does not tell";
 /// Longer values of fields and further fields are not kept.
 const LONGEST_VALUE_BYTES: usize = 2_000;
 const MOST_FIELDS: usize = 16;
@@ -51,10 +53,15 @@ pub fn record_har(text: &str, choice: &Choice) -> Result<Recording, RecordingErr
             left_out(OTHER_ORIGINS);
             continue;
         }
+        let Some((range, expects)) = part_of(entry) else {
+            left_out(UNKNOWN_PART);
+            continue;
+        };
         variant = variant.or(variant_of(&entry.request.http_version, &url));
         let cause = entry.initiators().find_map(|url| known.get(url).copied());
         known.insert(entry.request.url.clone(), exchanges.len());
-        exchanges.push(exchange(entry, &url, started, cause, choice));
+        let exchange = exchange(entry, &url, started, choice);
+        exchanges.push(Exchange { cause, range, expects, ..exchange });
     }
     let has_causes = exchanges.iter().any(|exchange| exchange.cause.is_some());
     let default = if has_causes { Waits::Cause } else { Waits::Class };
@@ -96,13 +103,8 @@ fn variant_of(version: &str, url: &Url) -> Option<Variant> {
     }
 }
 
-fn exchange(
-    entry: &Entry,
-    url: &Url,
-    started: jiff::Timestamp,
-    cause: Option<usize>,
-    choice: &Choice,
-) -> Exchange {
+/// The request of an entry; its cause, range and response are not set.
+fn exchange(entry: &Entry, url: &Url, started: jiff::Timestamp, choice: &Choice) -> Exchange {
     const NANOS_PER_MS: f64 = 1e6;
     let sent_ns = u64::try_from(started.as_nanosecond()).unwrap_or(0);
     let took_ns = model::number::nearest(entry.time.max(0.0) * NANOS_PER_MS);
@@ -112,18 +114,29 @@ fn exchange(
         let is_short = field.value.len() <= LONGEST_VALUE_BYTES;
         if is_short && is_kept(&name) { parse_field(&name, &field.value).ok().flatten() } else { None }
     };
-    let range = value_of(&entry.request.headers, "range").and_then(range_of);
     Exchange {
         sent_ns,
         ended_ns: Some(sent_ns.saturating_add(took_ns)),
         url: url.path.clone(),
         method: Some(entry.request.method.clone()).filter(|method| method != "GET"),
-        range,
         fields: entry.request.headers.iter().filter_map(field).take(MOST_FIELDS).collect(),
         class: class_of(choice, &url.path).or_else(|| class_of_type(&entry.response.content.mime_type)),
-        cause,
-        expects: expected(entry),
+        ..Exchange::default()
     }
+}
+
+/// The range of a request and its response. A part of a resource has the range that arrived, so that a replay
+/// gets the same bytes; `None` if that is unknown.
+fn part_of(entry: &Entry) -> Option<(Option<ByteRange>, ExpectedResponse)> {
+    let expects = expected(entry);
+    let requested = value_of(&entry.request.headers, "range");
+    if expects.status != Some(PARTIAL_CONTENT) {
+        return Some((requested.and_then(range_of), expects));
+    }
+    let content = value_of(&entry.response.headers, "content-range");
+    let range = received_range(requested.unwrap_or_default(), content, expects.body_bytes)?;
+    let body_bytes = expects.body_bytes.map(|_| range.length());
+    Some((Some(range), ExpectedResponse { body_bytes, ..expects }))
 }
 
 /// Audio and video by their media types.
@@ -156,7 +169,6 @@ fn expected(entry: &Entry) -> ExpectedResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::media::ByteRange;
 
     fn entry(at: &str, url: &str, more: &str) -> String {
         format!(
@@ -217,6 +229,44 @@ mod tests {
         let other =
             Choice { origin: Some("https://b.test".to_owned()), waits: Some(Waits::Nothing), ..choice };
         assert_eq!(record_har(&text, &other).unwrap().script.requests.len(), 1);
+    }
+
+    #[test]
+    fn the_parts_of_a_video_are_recorded_as_they_arrived() {
+        let part = |at: &str, requested: &str, content: &str, size: u64| {
+            entry(at, "https://a.test/v.mp4", "")
+                .replace("bytes=0-9", requested)
+                .replace("\"status\":200", "\"status\":206")
+                .replace("\"size\":1000", &format!("\"size\":{size}"))
+                .replace(
+                    "\"headers\":[],",
+                    &format!(r#""headers":[{{"name":"Content-Range","value":"{content}"}}],"#),
+                )
+        };
+        let text = har(&[
+            part("05.000", "bytes=0-", "bytes 0-4999/5000", 5_000),
+            part("05.100", "bytes=0-", "bytes 0-4999/5000", 700),
+            part("05.200", "bytes=4000-", "none", 1_000),
+            part("05.300", "bytes=0-", "none", 0),
+            part("05.400", "bytes=0-9", "none", 0),
+        ]);
+        let Recording { script, left_out } = record_har(&text, &Choice::default()).unwrap();
+        let found: Vec<_> = script
+            .requests
+            .iter()
+            .map(|one| (one.range.unwrap().to_string(), one.expects.status, one.expects.body_bytes))
+            .collect();
+        let part = |range: &str, bytes| (format!("bytes={range}"), Some(206), bytes);
+        assert_eq!(
+            found,
+            [
+                part("0-4999", Some(5_000)),
+                part("0-699", Some(700)),
+                part("4000-4999", Some(1_000)),
+                part("0-9", None)
+            ]
+        );
+        assert_eq!(left_out, [(UNKNOWN_PART, 1)].into());
     }
 
     #[test]

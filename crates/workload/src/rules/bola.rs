@@ -28,33 +28,19 @@ pub(super) fn choose(situation: &Situation<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use model::media::TrackKind;
-    use model::units::NANOS_PER_S;
+    use model::player::Rule;
 
-    use super::*;
-
-    fn chosen(ladder_kbits_per_s: &[u64], goal_s: u64, buffered_ms: u64, before: usize) -> usize {
-        let ladder: Vec<u64> = ladder_kbits_per_s.iter().map(|rate| rate * 1000).collect();
-        choose(&Situation {
-            ladder: &ladder,
-            kind: TrackKind::Video,
-            segment_ns: NANOS_PER_S,
-            goal_ns: goal_s * NANOS_PER_S,
-            buffered_ns: buffered_ms * 1_000_000,
-            before: Some(before),
-            is_live: false,
-            now_ns: 0,
-        })
-    }
+    use super::super::tests::chosen;
 
     #[test]
     fn bola_changes_where_two_scores_cross() {
         // With 1 and 2 Mbit/s and ten segments V is 10 / (ln 2 + 5), and the scores are equal at 7.565
         // segments.
-        let two = |buffered| chosen(&[1000, 2000], 10, buffered, 0);
+        let two = |buffered| chosen(Rule::Bola, &[1000, 2000], 10, buffered, 0);
         assert_eq!([0, 7_560, 7_570, 10_000].map(two), [0, 0, 1, 1]);
         let many = [235, 375, 560, 750, 1050, 1750, 2350, 3000];
-        let places: Vec<usize> = (0..=25).map(|second| chosen(&many, 25, second * 1000, 0)).collect();
+        let places: Vec<usize> =
+            (0..=25).map(|second| chosen(Rule::Bola, &many, 25, second * 1000, 0)).collect();
         assert!(places.is_sorted(), "{places:?}");
         assert_eq!((places[0], places[25]), (0, 7));
     }

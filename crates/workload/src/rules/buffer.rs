@@ -37,30 +37,15 @@ pub(super) fn choose(situation: &Situation<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use model::media::TrackKind;
-    use model::units::NANOS_PER_S;
+    use model::player::Rule;
 
-    use super::*;
-
-    fn chosen(ladder_kbits_per_s: &[u64], goal_s: u64, buffered_ms: u64, before: usize) -> usize {
-        let ladder: Vec<u64> = ladder_kbits_per_s.iter().map(|rate| rate * 1000).collect();
-        choose(&Situation {
-            ladder: &ladder,
-            kind: TrackKind::Video,
-            segment_ns: NANOS_PER_S,
-            goal_ns: goal_s * NANOS_PER_S,
-            buffered_ns: buffered_ms * 1_000_000,
-            before: Some(before),
-            is_live: false,
-            now_ns: 0,
-        })
-    }
+    use super::super::tests::chosen;
 
     #[test]
     fn the_buffer_maps_to_a_rate_as_in_the_paper() {
         // Netflix's ladder and buffer at the time.
-        let chosen =
-            |buffered, before| chosen(&[235, 375, 560, 750, 1050, 1750, 2350, 3000], 240, buffered, before);
+        let ladder = [235, 375, 560, 750, 1050, 1750, 2350, 3000];
+        let chosen = |buffered, before| chosen(Rule::Buffer, &ladder, 240, buffered, before);
         assert_eq!([0, 45_000, 90_000].map(|buffered| chosen(buffered, 7)), [0, 0, 0]);
         assert_eq!([216_000, 240_000].map(|buffered| chosen(buffered, 0)), [7, 7]);
         // In the middle of the cushion the map gives 1617.5 kbit/s.

@@ -164,7 +164,30 @@ fn highest(ladder: &[u64], suits: impl Fn(u64) -> bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use model::units::NANOS_PER_S;
+
     use super::*;
+
+    /// What a new rule chooses for the next of a video's segments of 1 s.
+    pub(super) fn chosen(
+        rule: Rule,
+        ladder_kbits_per_s: &[u64],
+        goal_s: u64,
+        buffered_ms: u64,
+        before: usize,
+    ) -> usize {
+        let ladder: Vec<u64> = ladder_kbits_per_s.iter().map(|rate| rate * 1000).collect();
+        ActiveRule::new(rule).choose(&Situation {
+            ladder: &ladder,
+            kind: TrackKind::Video,
+            segment_ns: NANOS_PER_S,
+            goal_ns: goal_s * NANOS_PER_S,
+            buffered_ns: buffered_ms * 1_000_000,
+            before: Some(before),
+            is_live: false,
+            now_ns: 0,
+        })
+    }
 
     #[test]
     fn a_ladder_of_one_leaves_no_choice() {

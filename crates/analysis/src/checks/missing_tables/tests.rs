@@ -47,7 +47,7 @@ fn findings(summary: &Summary) -> BTreeMap<String, String> {
 
 type Clear = fn(&mut RunRecord);
 
-const CLEAR: [(Table, Clear); 8] = [
+const CLEAR: [(Table, Clear); 9] = [
     (Table::Connections, |run| run.connections.clear()),
     (Table::Clients, |run| run.clients.clear()),
     (Table::Servers, |run| run.servers.clear()),
@@ -55,6 +55,7 @@ const CLEAR: [(Table, Clear); 8] = [
     (Table::Links, |run| run.links.clear()),
     (Table::Monitor, |run| run.readings.clear()),
     (Table::Player, |run| run.player.clear()),
+    (Table::PageEvents, |run| run.page_events.clear()),
     (Table::RoundTrips, |run| run.round_trips.clear()),
 ];
 /// Checks that read the primary metric.
@@ -64,7 +65,9 @@ const OF_THE_METRIC: [&str; 6] =
 #[test]
 fn checks_and_metrics_declare_the_tables_that_they_read() {
     let checks_of = |table| CHECKS.iter().filter(move |check| check.reads.contains(&table));
-    for make in [Bench::page as fn(&[Variant]) -> Bench, Bench::closed, Bench::open, Bench::player] {
+    for make in
+        [Bench::page as fn(&[Variant]) -> Bench, Bench::browser, Bench::closed, Bench::open, Bench::player]
+    {
         let whole = bench(make);
         let before = findings(&whole.summary());
         for (table, clear) in CLEAR {

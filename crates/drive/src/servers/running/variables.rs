@@ -111,12 +111,13 @@ fn back_value(back: &Target) -> Value {
 mod tests {
     use model::Pins;
 
+    use super::super::feeds;
     use super::*;
     use crate::Servers;
     use crate::template::render;
 
     fn rendered(server: &str, version: &str, variants: &[Variant], privileges: Privileges) -> String {
-        rendered_with(server, version, variants, privileges, &Settings::new(), None)
+        rendered_with(server, version, variants, privileges, &Settings::new(), None, &[])
     }
 
     fn rendered_with(
@@ -126,6 +127,7 @@ mod tests {
         privileges: Privileges,
         set: &Settings,
         back: Option<&Target>,
+        media: &[Media],
     ) -> String {
         let adapter = Servers::find(server).unwrap();
         let identity = crate::Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
@@ -134,6 +136,7 @@ mod tests {
             version: version.to_owned(),
             tls: None,
             variants: Vec::new(),
+            feed: None,
             build: String::new(),
         };
         let pins = Pins::default();
@@ -145,7 +148,7 @@ mod tests {
             set,
             back,
             pages: &[],
-            media: &[],
+            media,
             content: Path::new("/nonexistent/content"),
             identity: &identity,
             server_name: "server.h123.test",
@@ -161,8 +164,9 @@ mod tests {
         };
         let ports: Vec<_> = (8001..).zip(variants).map(|(port, variant)| (*variant, port)).collect();
         let address = IpAddr::from([10, 0, 0, 2]);
-        let variables =
+        let mut variables =
             adapter.variables(&spec, &found, folder, &files, address, &ports, privileges).unwrap();
+        variables.extend(feeds::values(spec.media, 1935, "/modules/rtmp.so"));
         let file = &adapter.files[0];
         render(&file.template, version, "", &variables).map_err(|problem| problem.problem).unwrap()
     }
@@ -176,6 +180,37 @@ mod tests {
     #[test]
     fn nginx_with_http3() {
         insta::assert_snapshot!(rendered("nginx", "1.30.0", &Variant::ALL, Privileges::RootOfUserNamespace));
+    }
+
+    #[test]
+    fn nginx_that_takes_a_feed() {
+        let text = "title = 'x'\nsegment = '2s'\nlength = '4s'\n[video]\nladder = ['1Mbit/s']\n";
+        let source = model::error::Source { file: "x.toml", text };
+        let modelled = Media::parse("modelled", source).unwrap();
+        let folder = model::media::MediaFolder {
+            folder: "/film".to_owned(),
+            manifest: "main.m3u8".to_owned(),
+            files: BTreeMap::new(),
+        };
+        let film = Media { name: "show".to_owned(), source: MediaSource::Folder(folder), ..modelled.clone() };
+        let film = film.fed(3_000_000_000, 60_000_000_000);
+        let of = |media: &[Media]| {
+            let (set, variants) = (Settings::new(), [Variant::H1]);
+            rendered_with("nginx", "1.22.1", &variants, Privileges::Root, &set, None, media)
+        };
+        let config = of(&[modelled.clone(), film]);
+        for expected in [
+            "load_module \"/modules/rtmp.so\";",
+            "listen 127.0.0.1:1935;",
+            "application show {",
+            "hls_fragment 3000ms;",
+            "hls_playlist_length 60000ms;",
+            "location ^~ /media/show/ {",
+        ] {
+            assert!(config.contains(expected), "{expected}: {config}");
+        }
+        assert_eq!(config.matches("application ").count(), 1, "{config}");
+        assert!(!of(&[modelled]).contains("rtmp"));
     }
 
     #[test]

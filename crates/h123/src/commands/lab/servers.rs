@@ -32,9 +32,9 @@ impl ServerSetup {
     /// Writes pages and the authority's certificate into the lab's folder.
     ///
     /// # Errors
-    /// A file cannot be written, or a page's file is wrong.
+    /// A file cannot be written.
     pub(crate) fn new(folder: &Path, pins: &Pins, seed: u64) -> Result<ServerSetup> {
-        let (authority, pages) = (Authority::new()?, all_pages()?);
+        let (authority, pages) = (Authority::new()?, all_pages());
         let content = folder.join("content");
         drive::write_content(&content, &pages)?;
         let authority_file = folder.join("ca.pem");
@@ -44,7 +44,7 @@ impl ServerSetup {
             authority,
             authority_file,
             pages,
-            media: all_media()?,
+            media: all_media(),
             content,
             folder: folder.to_owned(),
             tool: std::env::current_exe().context("cannot find the path of this program")?,

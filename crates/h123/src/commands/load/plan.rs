@@ -11,7 +11,7 @@ use drive::input::read_bytes;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::formats::timing_script::{NumberedScript, ParsedScript, TimingScript};
 use model::formats::url_list;
-use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
+use model::options::{Body, ConnectionOptions, Options, PathOptions, RequestOptions, Visit};
 use model::pins::CongestionControl;
 use model::request_fields::{check_method, parse_field};
 use model::schedule::{Arrivals, Schedule, Share, Stage};
@@ -344,7 +344,7 @@ fn options(
     let connections = ConnectionOptions {
         // Names have been looked up already.
         dns_lookup: false,
-        first_visit: false,
+        visit: Visit::First,
         requests_each: connecting.requests_per_connection,
         connect_timeout_ns: connecting.connect_timeout.0,
         request_timeout_ns: connecting.timeout.0,
@@ -359,8 +359,8 @@ fn options(
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
     let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
     // Requests are summed up as they end: memory does not grow with the test.
-    let (protocols, most_rows) = (ProtocolOptions::default(), Some(0));
-    Ok(Options { requests, connections, protocols, stop_at_failed_ppm, most_rows })
+    let most_rows = Some(0);
+    Ok(Options { requests, connections, stop_at_failed_ppm, most_rows, ..Options::default() })
 }
 
 fn method(text: &str) -> Result<String> {

@@ -9,13 +9,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use drive::input::open_regular;
-use model::media::{ByteRange, Segment};
+use model::media::{ByteRange, Representation, Segment};
 use model::url::Url;
 use serde::Serialize;
 use workload::formats::hds::f4f;
 use workload::formats::hds::{fragment_name, parse_fragment_name};
 use workload::formats::isobmff::Scan;
-use workload::formats::manifest::Manifest;
+use workload::formats::manifest::{Manifest, ManifestFormat};
 
 use crate::exit::UsageError;
 
@@ -65,7 +65,7 @@ impl Folder {
         let name = encoded(name);
         let url = match base {
             Some(base) => {
-                let base = Url::parse(base).map_err(|error| UsageError(format!("--base: {error}")))?;
+                let base = base_url(base)?;
                 let folder = base.path.split('?').next().unwrap_or_default().trim_end_matches('/');
                 Url { path: format!("{folder}/{name}"), ..base }
             }
@@ -130,8 +130,8 @@ impl Folder {
         }
     }
 
-    /// What is in the folder with an extension of something that is listed, but is not listed itself; and
-    /// the fragments of archives that are not listed.
+    /// What is in the folder with an extension of something that is listed, but is not listed itself; and of
+    /// a manifest of HDS the fragments in archives that are not listed. Each once, in order.
     ///
     /// # Errors
     /// A [`UsageError`]: the folder cannot be read or has too many files.
@@ -142,7 +142,7 @@ impl Folder {
     ) -> Result<Vec<String>, UsageError> {
         let tracks = manifest.presentation.tracks.iter().chain(&manifest.alternatives);
         let of_tracks = tracks.flat_map(|track| &track.representations);
-        let of_tracks = of_tracks.flat_map(|own| own.initialization.iter().chain(&own.segments));
+        let of_tracks = of_tracks.flat_map(Representation::resources);
         let all = of_tracks.chain(&manifest.others).chain(&manifest.references);
         let own = [&self.url.path].into_iter().map(String::as_str);
         let listed: BTreeSet<PathBuf> =
@@ -151,19 +151,12 @@ impl Folder {
         let mut files = Vec::new();
         walk(&self.path, 0, &mut files)
             .map_err(|error| UsageError(format!("{}: {error}", self.path.display())))?;
-        files.sort();
-        let mut only = Vec::new();
-        for file in files {
-            if extensions.contains(&extension(&file)) && !listed.contains(&file) {
-                only.push(self.name_of(&file));
-            }
-            for fragment in archives.names_in(&file) {
-                if !listed.contains(&fragment) {
-                    only.push(self.name_of(&fragment));
-                }
-            }
-        }
-        Ok(only)
+        let is_hds = manifest.format == ManifestFormat::Hds;
+        let archived: Vec<PathBuf> =
+            files.iter().filter(|_| is_hds).flat_map(|file| archives.names_in(file)).collect();
+        let present = files.into_iter().filter(|file| extensions.contains(&extension(file)));
+        let only: BTreeSet<PathBuf> = present.chain(archived).filter(|file| !listed.contains(file)).collect();
+        Ok(only.iter().map(|file| self.name_of(file)).collect())
     }
 
     /// A file as it is printed.
@@ -172,6 +165,16 @@ impl Folder {
         let url = format!("{}{}", self.prefix(), encoded(inside.as_os_str()));
         self.shown(&url)
     }
+}
+
+/// A base with its scheme: without one, a misspelt path would become a host.
+fn base_url(text: &str) -> Result<Url, UsageError> {
+    if !text.contains("://") {
+        let words =
+            format!("--base: `{text}` has no scheme; write a URL such as `https://www.example.test/film/`");
+        return Err(UsageError(words));
+    }
+    Url::parse(text).map_err(|error| UsageError(format!("--base: {error}")))
 }
 
 impl Archives {
@@ -280,6 +283,9 @@ fn decoded(text: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use model::media::Media;
+    use workload::hds_media::HdsPackage;
+
     use super::*;
 
     #[test]
@@ -310,5 +316,54 @@ mod tests {
         let above = own.url().join("../1.m4s").unwrap();
         assert_eq!(own.file_of(&above), Some(root.parent().unwrap().join("1.m4s")));
         assert_eq!(own.shown(&own.url().join("a/1.m4s").unwrap().path), "/a/1.m4s");
+        let error = Folder::of_manifest(&manifest, Some("nourl")).err().unwrap();
+        assert!(error.0.starts_with("--base: `nourl` has no scheme; write a URL"), "{}", error.0);
+    }
+
+    /// Writes the files of an archive with the fragments 1 and 2, and the second one as a file too.
+    fn write_archive(folder: &Path) {
+        let media = Media::parse(
+            "film",
+            model::error::Source {
+                file: "film.toml",
+                text: "title = 'x'\nsegment = '1s'\nlength = '2s'\nhds = { fragments = 2 }\n[video]\nladder = ['800kbit/s']\n",
+            },
+        )
+        .unwrap();
+        let package = HdsPackage::new(&media).unwrap();
+        let archive: Vec<u8> = package.segments[&1].iter().flat_map(|own| own.parts().flatten()).collect();
+        fs::write(folder.join("Seg1.f4f"), archive).unwrap();
+        fs::write(folder.join("Seg1-Frag2"), "x").unwrap();
+    }
+
+    fn manifest_of(format: ManifestFormat, listed: &str) -> Manifest {
+        let segment = Segment { url: listed.to_owned(), range: None, bytes: None };
+        Manifest {
+            format,
+            presentation: model::media::Presentation::default(),
+            places: Vec::new(),
+            alternatives: Vec::new(),
+            others: vec![segment],
+            references: Vec::new(),
+            live: None,
+        }
+    }
+
+    #[test]
+    fn archives_count_for_hds_only_and_every_fragment_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x.manifest");
+        fs::write(&path, "").unwrap();
+        write_archive(place.path());
+        let folder = Folder::of_manifest(&path, Some("https://a.test/m/")).unwrap();
+        let present_only = |format, listed: &str| {
+            folder.present_only(&manifest_of(format, listed), &mut Archives::default()).unwrap()
+        };
+        assert_eq!(
+            present_only(ManifestFormat::Hds, "/m/otherSeg1-Frag1"),
+            ["https://a.test/m/Seg1-Frag1", "https://a.test/m/Seg1-Frag2"]
+        );
+        assert_eq!(present_only(ManifestFormat::Hds, "/m/Seg1-Frag1"), ["https://a.test/m/Seg1-Frag2"]);
+        assert_eq!(present_only(ManifestFormat::Dash, "/m/1.m4s"), Vec::<String>::new());
     }
 }

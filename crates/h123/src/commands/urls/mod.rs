@@ -99,6 +99,9 @@ struct ListedUrl<'a> {
     state: Option<Presence>,
     #[serde(skip)]
     segment: &'a Segment,
+    /// The place of its track among all tracks.
+    #[serde(skip)]
+    of_track: Option<usize>,
 }
 
 /// What a URL is in a presentation.
@@ -109,7 +112,7 @@ enum Role {
     Initialization,
     /// A segment.
     Segment,
-    /// Subtitles, thumbnails, and initializations of later periods.
+    /// Subtitles and thumbnails.
     Other,
 }
 
@@ -141,10 +144,10 @@ fn of_url(args: &UrlsArgs) -> Result<Exit> {
     let absolute = |url: &str| if url.starts_with('/') { format!("{origin}{url}") } else { url.to_owned() };
     let urls = listed(&found.manifest, args, absolute);
     if args.json {
-        print_json(&found, urls, None)?;
+        print_json(&found, found.url.to_string(), urls, None)?;
     } else {
         print_urls(&urls)?;
-        note(false, &summary(&found.manifest, urls.len()));
+        note(false, &summary(&found.manifest, &urls));
     }
     Ok(Exit::Done)
 }
@@ -160,17 +163,25 @@ fn of_file(args: &UrlsArgs, path: &Path) -> Result<Exit> {
     }
     let present_only = folder.present_only(&found.manifest, &mut archives)?;
     let is_missing = |own: &ListedUrl<'_>| own.state == Some(Presence::ListedOnly);
-    let missing: Vec<String> = urls.iter().filter(|own| is_missing(own)).map(|own| own.url.clone()).collect();
+    let missing = once(urls.iter().filter(|own| is_missing(own)).map(|own| own.url.clone()));
     if args.json {
-        print_json(&found, urls, Some(present_only))?;
+        // Without a base, nobody wrote a URL.
+        let name = args.base.as_ref().map_or_else(|| args.manifest.clone(), |_| found.url.to_string());
+        print_json(&found, name, urls, Some(present_only))?;
     } else {
         urls.retain(|own| own.state != Some(Presence::ListedOnly));
         print_urls(&urls)?;
-        note(false, &summary(&found.manifest, urls.len()));
+        note(false, &summary(&found.manifest, &urls));
         note_names("listed only", &missing);
         note_names("present only", &present_only);
     }
     Ok(if missing.is_empty() { Exit::Done } else { Exit::Invalid })
+}
+
+/// Each item once, in this order.
+fn once<T: Ord + Clone>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    all.filter(|own| seen.insert(own.clone())).collect()
 }
 
 /// What the manifest lists, as the options select it.
@@ -189,15 +200,19 @@ fn listed<'a>(
         range: segment.range.map(|range| format!("{}-{}", range.first, range.last)),
         state: None,
         segment,
+        of_track: None,
     };
-    let is_wanted =
-        |track: &&Track| args.track.is_empty() || args.track.iter().any(|own| own == track.kind.name());
-    for track in manifest.presentation.tracks.iter().chain(&manifest.alternatives).filter(is_wanted) {
+    let is_wanted = |(_, track): &(usize, &Track)| {
+        args.track.is_empty() || args.track.iter().any(|own| own == track.kind.name())
+    };
+    let tracks = manifest.presentation.tracks.iter().chain(&manifest.alternatives);
+    for (place, track) in tracks.enumerate().filter(is_wanted) {
         for own in &track.representations {
             let (kind, name) = (Some(track.kind), Some(own.name.as_str()));
-            let of_track = |url| ListedUrl { track: kind, representation: name, ..url };
-            let initialization = own.initialization.iter().filter(|_| !args.segments);
-            urls.extend(initialization.map(|own| of_track(one(own, Role::Initialization))));
+            let of_track =
+                |url| ListedUrl { track: kind, representation: name, of_track: Some(place), ..url };
+            let initializations = own.initializations().filter(|_| !args.segments);
+            urls.extend(initializations.map(|(_, own)| of_track(one(own, Role::Initialization))));
             for (segment, duration_ns) in own.segments.iter().zip(&track.durations_ns) {
                 let url = of_track(one(segment, Role::Segment));
                 urls.push(ListedUrl { duration_ns: Some(*duration_ns), ..url });
@@ -212,13 +227,13 @@ fn listed<'a>(
 
 /// Each URL once, in the order of the manifest; ranges of one file have one URL.
 fn print_urls(urls: &[ListedUrl<'_>]) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    let once: Vec<&str> = urls.iter().map(|own| own.url.as_str()).filter(|url| seen.insert(*url)).collect();
+    let once = once(urls.iter().map(|own| own.url.as_str()));
     if once.is_empty() { Ok(()) } else { print(&once.join("\n")) }
 }
 
 fn print_json(
     found: &FoundManifest,
+    manifest: String,
     urls: Vec<ListedUrl<'_>>,
     present_only: Option<Vec<String>>,
 ) -> Result<()> {
@@ -227,15 +242,15 @@ fn print_json(
         LiveFacts { epoch_unix_ns, window_ns, reload_ns, delay_ns }
     });
     let format = found.manifest.format;
-    let manifest = found.url.to_string();
     print(&serde_json::to_string_pretty(&Listing { manifest, format, live, urls, present_only })?)
 }
 
-/// `DASH, on demand: 12 URLs or ranges of 2 tracks`.
-fn summary(manifest: &Manifest, count: usize) -> String {
+/// `DASH, on demand: 12 resources of 2 tracks`: URLs or ranges, each once, and the tracks that have them.
+fn summary(manifest: &Manifest, urls: &[ListedUrl<'_>]) -> String {
     let kind = if manifest.live.is_some() { "live" } else { "on demand" };
-    let tracks = manifest.presentation.tracks.len() + manifest.alternatives.len();
     let format = manifest.format.name().to_uppercase();
+    let count = once(urls.iter().map(|own| (&own.url, &own.range))).len();
+    let tracks = once(urls.iter().filter_map(|own| own.of_track)).len();
     let (count, tracks) = (counted(count as u64, "resource"), counted(tracks as u64, "track"));
     format!("{format}, {kind}: {count} of {tracks}")
 }
@@ -249,5 +264,53 @@ fn note_names(what: &str, names: &[String]) {
     names.iter().take(MOST_NAMES).for_each(|name| note(false, &format!("  {name}")));
     if names.len() > MOST_NAMES {
         note(false, &format!("  … and {} more (--json prints all)", names.len() - MOST_NAMES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+    use model::media::{Presentation, Representation};
+
+    use super::*;
+
+    /// A track with the first two segments of each of two representations in the same files.
+    fn track(kind: TrackKind) -> Track {
+        let segment =
+            |number: u32| Segment { url: format!("/{kind}/{number}.m4s"), range: None, bytes: None };
+        let representation = |name: &str| Representation {
+            name: name.to_owned(),
+            bits_per_s: 1,
+            initialization: None,
+            later_initializations: Vec::new(),
+            segments: vec![segment(1), segment(2)],
+        };
+        let representations = vec![representation("a"), representation("b")];
+        Track { kind, durations_ns: vec![1; 2], representations }
+    }
+
+    #[test]
+    fn resources_and_tracks_count_once_and_only_if_they_are_selected() {
+        let tracks = vec![track(TrackKind::Audio), track(TrackKind::Video)];
+        let manifest = Manifest {
+            format: ManifestFormat::Dash,
+            presentation: Presentation { tracks },
+            places: Vec::new(),
+            alternatives: Vec::new(),
+            others: Vec::new(),
+            references: Vec::new(),
+            live: None,
+        };
+        let summary_of = |words: &[&str]| {
+            let command = UrlsArgs::augment_args(clap::Command::new("urls"));
+            let matches = command.try_get_matches_from([&["urls", "x.mpd"], words].concat()).unwrap();
+            let args = UrlsArgs::from_arg_matches(&matches).unwrap();
+            summary(&manifest, &listed(&manifest, &args, str::to_owned))
+        };
+        assert_eq!(summary_of(&[]), "DASH, on demand: 4 resources of 2 tracks");
+        assert_eq!(
+            summary_of(&["--track", "audio", "--segments"]),
+            "DASH, on demand: 2 resources of 1 track"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Manifests of DASH: the MPD (ISO/IEC 23009-1).
 
 mod reader;
+mod resource;
 mod segments;
 mod writer;
 

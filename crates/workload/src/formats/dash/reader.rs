@@ -11,6 +11,7 @@ use super::super::listing::{
 use super::super::package::Live;
 use super::super::time::{parse_date, parse_duration};
 use super::super::xml::{child, children, number, parse, place};
+use super::resource::{range, resource};
 use super::segments::{Listed, Span, list_segments};
 
 /// The most elements of each kind: periods, sets of a period, representations of a set.
@@ -62,8 +63,12 @@ pub(in super::super) fn read_mpd(
             Some(own) => Some(start_ns.saturating_add(own)),
             None => next_ns.or(total_ns),
         };
-        let elapsed_ns = live
-            .map(|live| now_unix_ns.saturating_sub(live.epoch_unix_ns.unwrap_or(0)).saturating_sub(start_ns));
+        let now_ns = live.map(|live| now_unix_ns.saturating_sub(live.epoch_unix_ns.unwrap_or(0)));
+        if number > 0 && now_ns.is_some_and(|now_ns| now_ns < start_ns) {
+            // Announced, and without segments until it begins.
+            break;
+        }
+        let elapsed_ns = now_ns.map(|now_ns| now_ns.saturating_sub(start_ns));
         let span = Span {
             start_ns,
             duration_ns: end_ns.map(|end| end.saturating_sub(start_ns)),
@@ -145,7 +150,6 @@ fn read_representation(
     let mut own = ListedRepresentation {
         name: element.attribute("id").unwrap_or_default().to_owned(),
         bits_per_s: number(element, "bandwidth")?.unwrap_or(0),
-        start_ns: inherited.span.start_ns,
         ..ListedRepresentation::default()
     };
     let of = |name: &'static str| {
@@ -174,7 +178,7 @@ fn whole_file(
     own: &mut ListedRepresentation,
 ) -> Result<Reference, FormatError> {
     let base = &inherited.base;
-    let duration_ns = inherited.span.duration_ns.unwrap_or(0);
+    let (start_ns, duration_ns) = (inherited.span.start_ns, inherited.span.duration_ns.unwrap_or(0));
     let initialization = levels.iter().find_map(|level| child(*level, "Initialization"));
     if let Some(element) = initialization {
         own.initializations.push(resource(element, "sourceURL", "range", base)?);
@@ -185,30 +189,7 @@ fn whole_file(
         None => ByteRange::of_length(0, HEAD_BYTES),
     };
     let resource = Resource { url: base.clone(), range };
-    Ok(Reference { resource, purpose: Purpose::Index { slot, media: base.clone(), duration_ns } })
-}
-
-/// The resource of an element: a URL, a range, or both.
-pub(super) fn resource(
-    element: Node<'_, '_>,
-    url: &str,
-    range_name: &str,
-    base: &Url,
-) -> Result<Resource, FormatError> {
-    let range = element.attribute(range_name).map(|text| range(element, range_name, text)).transpose()?;
-    let url = match element.attribute(url) {
-        Some(reference) => join(base, reference, place(element))?,
-        None => base.clone(),
-    };
-    Ok(Resource { url, range })
-}
-
-fn range(element: Node<'_, '_>, name: &str, text: &str) -> Result<ByteRange, FormatError> {
-    let found = text.trim().split_once('-').and_then(|(first, last)| {
-        let range = ByteRange { first: first.parse().ok()?, last: last.parse().ok()? };
-        (range.first <= range.last).then_some(range)
-    });
-    found.ok_or_else(|| FormatError::value(place(element), name, text, "a range of bytes such as `0-499`"))
+    Ok(Reference { resource, purpose: Purpose::Index { slot, media: base.clone(), start_ns, duration_ns } })
 }
 
 /// The base of an element's references: its first `BaseURL`.

@@ -6,12 +6,12 @@ use roxmltree::Node;
 
 use super::super::error::{FormatError, Place};
 use super::super::listing::{
-    ListedRepresentation, ListedSegment, MOST_SEGMENTS, Resource, SegmentCount, join,
+    ListedRepresentation, ListedSegment, MOST_SEGMENTS, Resource, SegmentCount, SegmentPlace, join,
 };
 use super::super::template::{Template, TemplateValues};
 use super::super::ticks_to_ns;
 use super::super::xml::{child, children, number, place};
-use super::reader::resource;
+use super::resource::resource;
 
 /// The time of a period.
 #[derive(Clone, Copy, Debug)]
@@ -98,19 +98,20 @@ pub(super) fn list_segments(
         times.truncate(usize::try_from(most).unwrap_or(usize::MAX));
     }
     count.add(times.len(), listed.place())?;
-    own.first_number = first_number.saturating_add(skipped);
-    if let Some(first) = times.first() {
-        let since = ticks_to_ns(first.time.saturating_sub(offset), timescale);
-        own.start_ns = listed.span.start_ns.saturating_add(since);
-    }
-    let duration_ns = |ticks: &Ticks| ticks_to_ns(ticks.duration, timescale);
+    let segment = |resource, ticks: &Ticks| {
+        let since_ns = ticks_to_ns(ticks.time.saturating_sub(offset), timescale);
+        let duration_ns = ticks_to_ns(ticks.duration, timescale);
+        let start = listed.span.start_ns.saturating_add(since_ns);
+        let place = SegmentPlace { start, length: duration_ns };
+        ListedSegment { resource, place, duration_ns, initialization: Some(0) }
+    };
     if explicit.is_some() {
         if let Some(element) = listed.child("Initialization") {
             own.initializations.push(resource(element, "sourceURL", "range", listed.base)?);
         }
         for (element, ticks) in urls.iter().zip(&times) {
             let resource = resource(*element, "media", "mediaRange", listed.base)?;
-            own.segments.push(ListedSegment { resource, duration_ns: duration_ns(ticks) });
+            own.segments.push(segment(resource, ticks));
         }
         return Ok(());
     }
@@ -127,9 +128,8 @@ pub(super) fn list_segments(
     if let Some(template) = listed.template("initialization")? {
         own.initializations.push(fill(&template, 0, 0)?);
     }
-    for (number, ticks) in (own.first_number..).zip(&times) {
-        let resource = fill(&media, number, ticks.time)?;
-        own.segments.push(ListedSegment { resource, duration_ns: duration_ns(ticks) });
+    for (number, ticks) in (first_number.saturating_add(skipped)..).zip(&times) {
+        own.segments.push(segment(fill(&media, number, ticks.time)?, ticks));
     }
     Ok(())
 }

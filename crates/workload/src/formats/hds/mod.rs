@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod f4f;
 pub mod f4m;
 mod runs;
+mod tables;
 
 /// The last part of a fragment's path, which follows the media's: `Seg1-Frag7`.
 pub fn fragment_name(segment: u32, fragment: u32) -> String {

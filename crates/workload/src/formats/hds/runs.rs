@@ -2,7 +2,7 @@
 
 use super::super::error::FormatError;
 use super::super::ticks_to_ns;
-use super::bootstrap::{Discontinuity, FragmentRun, FragmentTable, MOST_FRAGMENTS, SegmentRun, SegmentTable};
+use super::tables::{Discontinuity, FragmentRun, FragmentTable, MOST_FRAGMENTS, SegmentRun, SegmentTable};
 
 /// A fragment that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,10 +89,14 @@ pub struct MediaPlaylist {
 pub struct PlaylistSegment {
     /// Its bytes.
     pub part: Part,
+    /// Its number; segments that are missing have one too.
+    pub number: u64,
     /// Its duration, in nanoseconds.
     pub duration_ns: u64,
     /// Whether timestamps or codecs change before it.
     pub is_discontinuity: bool,
+    /// Which of the playlist's maps it needs, counted from 0; `None` before the first.
+    pub map: Option<usize>,
 }
 
 /// A resource or a range of it.
@@ -195,6 +199,11 @@ impl Reader {
                 self.multivariant.variants.push(Variant { uri, is_for_seeking: true, ..own });
                 self.check_count(line, self.multivariant.variants.len())?;
             }
+            // URLs with variables would be wrong.
+            "EXT-X-DEFINE" => {
+                let words = "`#EXT-X-DEFINE` defines variables, which h123 does not support; write the values instead";
+                return Err(problem(line, words.to_owned()));
+            }
             "EXT-X-MEDIA" => {
                 self.multivariant.renditions.push(rendition(value, line)?);
                 self.check_count(line, self.multivariant.renditions.len())?;
@@ -229,13 +238,15 @@ impl Reader {
             Some((length, first)) => Some(self.next_range(uri, line, length, first)?),
             None => None,
         };
+        let number = self.media.first_number.saturating_add(self.count);
         self.count += 1;
         if next.is_gap {
             return Ok(());
         }
         let part = Part { uri: uri.to_owned(), line, range };
         let is_discontinuity = next.is_discontinuity;
-        self.media.segments.push(PlaylistSegment { part, duration_ns, is_discontinuity });
+        let map = self.media.maps.len().checked_sub(1);
+        self.media.segments.push(PlaylistSegment { part, number, duration_ns, is_discontinuity, map });
         self.check_count(line, self.media.segments.len())
     }
 
@@ -388,19 +399,23 @@ mod tests {
              #EXT-X-PROGRAM-DATE-TIME:2027-01-01T00:00:00Z\n# a comment\n#EXTINF:2\r\nb.mp4\n#EXT-X-ENDLIST\n",
         );
         let expected = [
-            ("a.mp4", Some(ByteRange { first: 700, last: 1_699 }), 3_840_000_000, false),
-            ("a.mp4", Some(ByteRange { first: 1_700, last: 2_199 }), 4_000_000_000, false),
-            ("b.mp4", None, 2_000_000_000, true),
+            ("a.mp4", Some(ByteRange { first: 700, last: 1_699 }), 17, 3_840_000_000, false),
+            ("a.mp4", Some(ByteRange { first: 1_700, last: 2_199 }), 18, 4_000_000_000, false),
+            ("b.mp4", None, 20, 2_000_000_000, true),
         ];
         let segments: Vec<_> = found
             .segments
             .iter()
-            .map(|own| (own.part.uri.as_str(), own.part.range, own.duration_ns, own.is_discontinuity))
+            .map(|own| {
+                (own.part.uri.as_str(), own.part.range, own.number, own.duration_ns, own.is_discontinuity)
+            })
             .collect();
         assert_eq!(segments, expected);
         assert_eq!((found.target_ns, found.first_number, found.is_ended), (4_000_000_000, 17, true));
         assert_eq!(found.hold_back_ns, Some(12_500_000_000));
         assert_eq!(found.start_unix_ns, Some(1_767_225_600_000_000_000));
+        let needs: Vec<_> = found.segments.iter().map(|own| own.map).collect();
+        assert_eq!(needs, [Some(0), Some(0), Some(1)]);
         let maps: Vec<_> = found.maps.iter().map(|map| (map.uri.as_str(), map.range)).collect();
         assert_eq!(maps, [("init.mp4", Some(ByteRange { first: 0, last: 699 })), ("other.mp4", None)]);
     }

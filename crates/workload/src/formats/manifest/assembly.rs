@@ -1,16 +1,16 @@
 //! Joins what manifests list to one presentation.
 
-use model::media::{Presentation, Representation, Segment, Track, TrackKind};
+use model::media::{LaterInitialization, Presentation, Representation, Segment, Track, TrackKind};
 use model::url::Url;
 
 use super::super::error::FormatError;
-use super::super::listing::{ListedRepresentation, ListedTrack, Period, Resource};
-use super::{Manifest, Resolver, TrackStart};
+use super::super::listing::{ListedRepresentation, ListedSegment, ListedTrack, Period, Resource};
+use super::{Manifest, Resolver, SegmentPlace};
 
-/// A track with its beginning.
+/// A track with the places of its segments.
 struct Assembled {
     track: Track,
-    start: TrackStart,
+    places: Vec<SegmentPlace>,
 }
 
 /// The manifest that a resolver has read.
@@ -19,7 +19,7 @@ pub(super) fn assemble(resolver: Resolver) -> Result<Manifest, FormatError> {
     let mut manifest = Manifest {
         format,
         presentation: Presentation::default(),
-        starts: Vec::new(),
+        places: Vec::new(),
         alternatives: Vec::new(),
         others: Vec::new(),
         references: read.iter().map(|own| segment(own, &base)).collect(),
@@ -39,7 +39,7 @@ pub(super) fn assemble(resolver: Resolver) -> Result<Manifest, FormatError> {
     for (kind, parts) in chosen {
         let Some(own) = join_periods(&mut manifest, kind, parts, &base) else { continue };
         manifest.presentation.tracks.push(own.track);
-        manifest.starts.push(own.start);
+        manifest.places.push(own.places);
     }
     let is_empty = manifest.presentation.tracks.is_empty() && manifest.alternatives.is_empty();
     if is_empty && manifest.others.is_empty() && manifest.live.is_none() {
@@ -86,16 +86,13 @@ fn join_periods(
         let (ladder, rest) = align(part.representations, manifest.live.is_some());
         ladders.extend((!ladder.is_empty()).then_some(ladder));
         for own in rest {
-            let (track, later) = track_of(kind, &[vec![own]], base)?;
-            manifest.alternatives.push(track);
-            manifest.others.extend(later);
+            manifest.alternatives.push(track_of(kind, &[vec![own]], base)?);
         }
     }
-    let first = ladders.first()?.first()?;
-    let start = TrackStart { start_ns: first.start_ns, first_number: first.first_number };
-    let (track, later) = track_of(kind, &ladders, base)?;
-    manifest.others.extend(later);
-    Some(Assembled { track, start })
+    let segments = ladders.iter().filter_map(|ladder| ladder.first()).flat_map(|own| &own.segments);
+    let places = segments.map(|own| own.place).collect();
+    let track = track_of(kind, &ladders, base)?;
+    Some(Assembled { track, places })
 }
 
 /// The representations with the same segments, ascending by bit rate, and those that cannot be joined to
@@ -107,63 +104,70 @@ fn align(
 ) -> (Vec<ListedRepresentation>, Vec<ListedRepresentation>) {
     all.retain(|own| !own.segments.is_empty());
     all.sort_by_key(|own| own.bits_per_s);
-    let first = all.iter().map(|own| own.first_number).max().unwrap_or(0);
-    let end_of = |own: &ListedRepresentation| own.first_number.saturating_add(own.segments.len() as u64);
-    let end = all.iter().map(end_of).min().unwrap_or(0);
-    let starts_differ = all.iter().any(|own| own.first_number != first);
-    if is_live && (starts_differ || all.iter().any(|own| end_of(own) != end)) && first < end {
-        for own in &mut all {
-            cut(own, first, end);
-        }
-        return (all, Vec::new());
+    if is_live {
+        cut(&mut all);
     }
     let count_like = |length: usize| all.iter().filter(|own| own.segments.len() == length).count();
     let length = all.iter().map(|own| own.segments.len()).max_by_key(|length| count_like(*length));
     all.into_iter().partition(|own| Some(own.segments.len()) == length)
 }
 
-/// Keeps the segments with the numbers from `first` to `end`.
-fn cut(own: &mut ListedRepresentation, first: u64, end: u64) {
-    let before = usize::try_from(first.saturating_sub(own.first_number)).unwrap_or(usize::MAX);
-    let removed = own.segments.drain(..before.min(own.segments.len()));
-    let duration = removed.fold(0_u64, |sum, segment| sum.saturating_add(segment.duration_ns));
-    own.start_ns = own.start_ns.saturating_add(duration);
-    own.first_number = first;
-    own.segments.truncate(usize::try_from(end - first).unwrap_or(usize::MAX));
+/// Keeps the segments between the latest first one and the earliest last one, if these overlap.
+fn cut(all: &mut [ListedRepresentation]) {
+    let places = |of: fn(&[ListedSegment]) -> Option<&ListedSegment>| {
+        all.iter().filter_map(move |own| of(&own.segments)).map(|segment| segment.place)
+    };
+    let first = places(<[ListedSegment]>::first).max_by_key(|place| place.start);
+    let last = places(<[ListedSegment]>::last).min_by_key(|place| place.start);
+    let (Some(first), Some(last)) = (first, last) else { return };
+    if first.is_after(last) {
+        return;
+    }
+    for own in all {
+        own.segments.retain(|segment| !first.is_after(segment.place) && !segment.place.is_after(last));
+    }
 }
 
-/// A track of the ladders of consecutive periods, and the initializations after the first of each
-/// representation.
-fn track_of(
-    kind: TrackKind,
-    ladders: &[Vec<ListedRepresentation>],
-    base: &Url,
-) -> Option<(Track, Vec<Segment>)> {
+/// A track of the ladders of consecutive periods.
+fn track_of(kind: TrackKind, ladders: &[Vec<ListedRepresentation>], base: &Url) -> Option<Track> {
     let longest = ladders.iter().max_by_key(|ladder| ladder.len())?;
     let durations = ladders.iter().filter_map(|ladder| ladder.first());
     let durations_ns = durations.flat_map(|own| own.segments.iter().map(|segment| segment.duration_ns));
-    let mut later: Vec<Segment> = Vec::new();
     let representations = longest.iter().enumerate().map(|(place, own)| {
         let parts = ladders.iter().filter_map(|ladder| ladder.get(place * ladder.len() / longest.len()));
-        let parts: Vec<&ListedRepresentation> = parts.collect();
-        let mut initializations =
-            parts.iter().flat_map(|part| &part.initializations).map(|resource| segment(resource, base));
-        let initialization = initializations.next();
-        for own in initializations {
-            if Some(&own) != initialization.as_ref() && !later.contains(&own) {
-                later.push(own);
-            }
-        }
-        let segments = parts.iter().flat_map(|part| &part.segments);
-        Representation {
-            name: own.name.clone(),
-            bits_per_s: own.bits_per_s,
-            initialization,
-            segments: segments.map(|own| segment(&own.resource, base)).collect(),
-        }
+        joined(own, parts, base)
     });
     let representations = representations.collect();
-    Some((Track { kind, durations_ns: durations_ns.collect(), representations }, later))
+    Some(Track { kind, durations_ns: durations_ns.collect(), representations })
+}
+
+/// A representation with the segments of its parts, and what these need.
+fn joined<'a>(
+    own: &ListedRepresentation,
+    parts: impl Iterator<Item = &'a ListedRepresentation>,
+    base: &Url,
+) -> Representation {
+    let mut joined = Representation {
+        name: own.name.clone(),
+        bits_per_s: own.bits_per_s,
+        initialization: None,
+        later_initializations: Vec::new(),
+        segments: Vec::new(),
+    };
+    let mut known = None;
+    for (part, own) in parts.flat_map(|part| part.segments.iter().map(move |own| (part, own))) {
+        let needed = own.initialization.and_then(|place| part.initializations.get(place));
+        if let Some(needed) = needed.filter(|needed| known != Some(*needed)) {
+            let (first_segment, resource) = (joined.segments.len(), segment(needed, base));
+            match first_segment {
+                0 => joined.initialization = Some(resource),
+                _ => joined.later_initializations.push(LaterInitialization { first_segment, resource }),
+            }
+            known = Some(needed);
+        }
+        joined.segments.push(segment(&own.resource, base));
+    }
+    joined
 }
 
 /// A resource as a player requests it: by its path if it is on the manifest's origin.

@@ -54,9 +54,10 @@ impl Resolver {
         let base = base_of(&manifest, url)?;
         for own in &manifest.media {
             if let MediaSource::Manifest(href) = &own.source {
-                let (url, href) = (shown(&url.to_string()), shown(href));
-                let problem = format!("the manifest {url} of a set refers to a further manifest, `{href}`");
-                return Err(FormatError::new(problem));
+                let href = shown(href);
+                return Err(FormatError::new(format!(
+                    "the manifest of a set refers to a further manifest, `{href}`"
+                )));
             }
             // The set states the bit rate of a manifest that does not.
             let stated = if own.bits_per_s > 0 { own.bits_per_s } else { bits_per_s };
@@ -81,8 +82,7 @@ impl Resolver {
             live.reload_ns = found.segments.last().map(|last| last.duration_ns).or(live.reload_ns);
         }
         if let Some(own) = self.representation(slot) {
-            let ListedRepresentation { start_ns, first_number, segments, .. } = found;
-            (own.start_ns, own.first_number, own.segments) = (start_ns, first_number, segments);
+            own.segments = found.segments;
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use model::url::Url;
 use super::super::error::{FormatError, Place};
 use super::super::hls::{MediaPlaylist, Multivariant, Part, Playlist, Rendition, Variant};
 use super::super::listing::{
-    ListedRepresentation, ListedSegment, ListedTrack, Period, Purpose, Reference, Resource, Slot, join,
+    ListedRepresentation, ListedSegment, ListedTrack, Period, Purpose, Reference, Resource, SegmentPlace,
+    Slot, join,
 };
-use super::super::shown;
 use super::Resolver;
 
 /// The distance from the end at which players begin, in target durations (RFC 8216, section 6.3.3).
@@ -29,13 +29,11 @@ impl Resolver {
     }
 
     pub(super) fn handle_playlist(&mut self, slot: Slot, text: &str, url: &Url) -> Result<(), FormatError> {
-        let name = shown(&url.to_string());
-        match Playlist::parse(text) {
-            Ok(Playlist::Media(media)) => self.list_media(slot, &media, url),
-            Ok(Playlist::Multivariant(_)) => {
-                Err(FormatError::new(format!("{name} lists variants where segments are expected")))
+        match Playlist::parse(text)? {
+            Playlist::Media(media) => self.list_media(slot, &media, url),
+            Playlist::Multivariant(_) => {
+                Err(FormatError::new("the playlist lists variants where segments are expected"))
             }
-            Err(error) => Err(FormatError { problem: format!("{} ({name})", error.problem), ..error }),
         }
     }
 
@@ -94,20 +92,13 @@ impl Resolver {
             let found = join(url, &part.uri, Place::Line(part.line))?;
             Ok::<_, FormatError>(Resource { url: found, range: part.range })
         };
-        let mut initializations: Vec<Resource> = Vec::new();
-        for map in &media.maps {
-            let map = resource(map)?;
-            if !initializations.contains(&map) {
-                initializations.push(map);
-            }
-        }
-        let segments = media
-            .segments
-            .iter()
-            .map(|own| Ok(ListedSegment { resource: resource(&own.part)?, duration_ns: own.duration_ns }));
+        let initializations = media.maps.iter().map(resource).collect::<Result<Vec<_>, _>>()?;
+        let segments = media.segments.iter().map(|own| {
+            let (resource, place) = (resource(&own.part)?, SegmentPlace::of_number(own.number));
+            Ok(ListedSegment { resource, place, duration_ns: own.duration_ns, initialization: own.map })
+        });
         let segments = segments.collect::<Result<Vec<_>, FormatError>>()?;
         if let Some(own) = self.representation(slot) {
-            own.first_number = media.first_number;
             (own.initializations, own.segments) = (initializations, segments);
         }
         Ok(())

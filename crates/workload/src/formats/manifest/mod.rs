@@ -15,6 +15,7 @@ use super::dash::read_mpd;
 use super::error::FormatError;
 use super::hds::bootstrap::Bootstrap;
 use super::isobmff::{FragmentedMp4, boxes, parse_sidx, scan};
+pub use super::listing::SegmentPlace;
 use super::listing::{
     ListedRepresentation, ListedSegment, ListedTrack, Period, Purpose, Reference, Resource, SegmentCount,
     Slot,
@@ -48,25 +49,16 @@ pub struct Manifest {
     pub format: ManifestFormat,
     /// What a player plays: one track of each kind, the one that the manifest prefers.
     pub presentation: Presentation,
-    /// Where each track of the presentation begins.
-    pub starts: Vec<TrackStart>,
+    /// The places of the segments of each track of the presentation.
+    pub places: Vec<Vec<SegmentPlace>>,
     /// Further tracks, such as other languages.
     pub alternatives: Vec<Track>,
-    /// What else exists: subtitles, thumbnails, and initializations of later periods.
+    /// What else exists: subtitles and thumbnails.
     pub others: Vec<Segment>,
     /// What the manifest refers to and was read: playlists, bootstraps, further manifests.
     pub references: Vec<Segment>,
     /// The facts of a live stream; `None` on demand.
     pub live: Option<Live>,
-}
-
-/// Where a track begins. By the number, a live client aligns what it reads again with what it knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrackStart {
-    /// The media time of the first segment, in nanoseconds. HLS does not state it: it is 0 there.
-    pub start_ns: u64,
-    /// The number of the first segment: of `SegmentTemplate`, `EXT-X-MEDIA-SEQUENCE`, or the fragment's.
-    pub first_number: u64,
 }
 
 /// Something that has to be read.
@@ -148,9 +140,10 @@ impl Resolver {
         }
         for Reference { resource, purpose } in answered {
             match purpose {
-                Purpose::Index { slot, media, duration_ns } => {
-                    let start = resource.range.map_or(0, |range| range.first);
-                    self.handle_index(slot, &media, duration_ns, bytes, start)?;
+                Purpose::Index { slot, media, start_ns, duration_ns } => {
+                    let place = SegmentPlace { start: start_ns, length: duration_ns };
+                    let first_byte = resource.range.map_or(0, |range| range.first);
+                    self.handle_index(slot, &media, place, bytes, first_byte)?;
                 }
                 Purpose::Playlist { slot } => self.handle_playlist(slot, &text(bytes)?, url)?,
                 Purpose::Bootstrap { slot, media } => self.handle_bootstrap(slot, &media, bytes)?,
@@ -187,29 +180,38 @@ impl Resolver {
         track.representations.get_mut(slot.representation)
     }
 
-    /// The segments of one file by its index, whose bytes begin at `start`; the whole file without an index.
+    /// The segments of one file by its index, whose bytes begin at `first_byte`; without an index, the whole
+    /// file is a segment. `place` is that of the period.
     fn handle_index(
         &mut self,
         slot: Slot,
         media: &Url,
-        duration_ns: u64,
+        place: SegmentPlace,
         bytes: &[u8],
-        start: u64,
+        first_byte: u64,
     ) -> Result<(), FormatError> {
-        let index = boxes(bytes, start).map_while(Result::ok).find(|own| own.kind.0 == *b"sidx");
+        let index = boxes(bytes, first_byte).map_while(Result::ok).find(|own| own.kind.0 == *b"sidx");
         let resource = |range| Resource { url: media.clone(), range };
-        let mut segments = vec![ListedSegment { resource: resource(None), duration_ns }];
+        let listed = |range, place: SegmentPlace| ListedSegment {
+            resource: resource(range),
+            place,
+            duration_ns: place.length,
+            initialization: Some(0),
+        };
+        let mut segments = vec![listed(None, place)];
         let mut begins = None;
         if let Some(index) = index {
             let end = index.body_start.saturating_add(index.body.len() as u64);
             let found = parse_sidx(&index)?.segments(end)?;
             self.count.add(found.len(), super::error::Place::Whole)?;
             begins = Some(index.start);
-            let listed = found.iter().map(|own| ListedSegment {
-                resource: resource(Some(own.range)),
-                duration_ns: own.duration_ns,
+            let mut start = place.start;
+            let all = found.iter().map(|own| {
+                let place = SegmentPlace { start, length: own.duration_ns };
+                start = start.saturating_add(own.duration_ns);
+                listed(Some(own.range), place)
             });
-            segments = listed.collect();
+            segments = all.collect();
         }
         if let Some(own) = self.representation(slot) {
             // Without a statement, the initialization is what precedes the index.
@@ -226,13 +228,15 @@ impl Resolver {
         let found = FragmentedMp4::of_boxes(&scan(bytes)?)?;
         self.count.add(found.fragments.len(), super::error::Place::Whole)?;
         let resource = |range| Resource { url: url.clone(), range: Some(range) };
-        let segments = found.fragments.iter();
-        let segments =
-            segments.map(|own| ListedSegment { resource: resource(own.range), duration_ns: own.duration_ns });
+        let segments = found.fragments.iter().map(|own| ListedSegment {
+            resource: resource(own.range),
+            place: SegmentPlace { start: own.start_ns, length: own.duration_ns },
+            duration_ns: own.duration_ns,
+            initialization: Some(0),
+        });
         let representation = ListedRepresentation {
             name: "mp4".to_owned(),
             initializations: vec![resource(found.initialization)],
-            start_ns: found.fragments.first().map_or(0, |first| first.start_ns),
             segments: segments.collect(),
             ..ListedRepresentation::default()
         };
@@ -277,16 +281,14 @@ fn text(bytes: &[u8]) -> Result<String, FormatError> {
 fn fragments(bootstrap: &Bootstrap, media: &Url) -> Result<ListedRepresentation, FormatError> {
     let (path, query) = media.path.split_once('?').unwrap_or((&media.path, ""));
     let mut own = ListedRepresentation::default();
-    let found = bootstrap.fragments()?;
-    if let Some(first) = found.first() {
-        (own.start_ns, own.first_number) = (first.start_ns, first.number.into());
-    }
-    for fragment in &found {
+    for fragment in &bootstrap.fragments()? {
         let name = super::hds::fragment_name(fragment.segment, fragment.number);
         let query = if query.is_empty() { String::new() } else { format!("?{query}") };
         let url = Url { path: format!("{path}{name}{query}"), ..media.clone() };
         let resource = Resource { url, range: None };
-        own.segments.push(ListedSegment { resource, duration_ns: fragment.duration_ns });
+        let place = SegmentPlace::of_number(fragment.number.into());
+        let duration_ns = fragment.duration_ns;
+        own.segments.push(ListedSegment { resource, place, duration_ns, initialization: None });
     }
     Ok(own)
 }

@@ -83,7 +83,8 @@ fn a_timeline_lists_times_and_gaps() {
     assert_eq!(track.durations_ns[..3], [2 * S, 2 * S, S * 3 / 2]);
     assert_eq!(track.durations_ns[6], S / 2);
     assert_eq!(track.representations[1].initialization.as_ref().unwrap().url, "/m/v/hi-init.mp4");
-    assert_eq!(found.starts, [TrackStart { start_ns: 0, first_number: 5 }]);
+    let starts: Vec<u64> = found.places[0].iter().map(|place| place.start).collect();
+    assert_eq!(starts, [0, 2, 4, 10, 12, 14, 16].map(|start| start * S));
     assert!(found.live.is_none());
 }
 
@@ -113,7 +114,8 @@ fn a_live_window_follows_the_time() {
     // 60 s after the period's beginning at 110 s, 15 segments are complete.
     let found = one(attributes, &content, 170).unwrap();
     assert_eq!(first_urls(&found), ["/m/19.m4s", "/m/20.m4s", "/m/21.m4s"]);
-    assert_eq!(found.starts, [TrackStart { start_ns: 58 * S, first_number: 19 }]);
+    let places = [58, 62, 66].map(|start| SegmentPlace { start: start * S, length: 4 * S });
+    assert_eq!(found.places, [places]);
     let live = Live {
         epoch_unix_ns: Some(100 * S),
         window_ns: Some(12 * S),
@@ -212,8 +214,25 @@ fn periods_are_joined() {
     };
     assert_eq!(urls(0), ["/m/1/a-1", "/m/1/a-2", "/m/2/b-1", "/m/2/b-2"]);
     assert_eq!(urls(1), ["/m/1/a-1", "/m/1/a-2", "/m/2/c-1", "/m/2/c-2"]);
-    let later: Vec<_> = found.others.iter().map(|own| own.url.as_str()).collect();
-    assert_eq!(later, ["/m/2/b-i", "/m/2/c-i"]);
+    let initializations = |place: usize| {
+        let all = track.representations[place].initializations();
+        all.map(|(first, own)| (first, own.url.as_str())).collect::<Vec<_>>()
+    };
+    assert_eq!(initializations(0), [(0, "/m/1/a-i"), (2, "/m/2/b-i")]);
+    assert_eq!(initializations(1), [(0, "/m/1/a-i"), (2, "/m/2/c-i")]);
+    assert!(found.others.is_empty());
+}
+
+#[test]
+fn a_changed_map_belongs_to_its_segments() {
+    let text = format!(
+        "{LIST}#EXTINF:4,\n0.ts\n#EXT-X-MAP:URI=\"a\"\n#EXTINF:4,\n1\n#EXTINF:4,\n2\n#EXT-X-MAP:URI=\"b\"\n#EXTINF:4,\n3\n\
+         #EXT-X-MAP:URI=\"b\"\n#EXTINF:4,\n4\n#EXT-X-MAP:URI=\"a\"\n#EXTINF:4,\n5\n#EXT-X-ENDLIST\n"
+    );
+    let found = resolve(&[("x.m3u8", text.into_bytes())], 0).unwrap();
+    let all = found.presentation.tracks[0].representations[0].initializations();
+    let all: Vec<_> = all.map(|(first, own)| (first, own.url.as_str())).collect();
+    assert_eq!(all, [(1, "/m/a"), (3, "/m/b"), (5, "/m/a")]);
 }
 
 #[test]
@@ -350,7 +369,7 @@ fn live_playlists_are_cut_to_what_all_have() {
     let found = resolve(&files, 0).unwrap();
     assert_eq!(first_urls(&found), ["/m/8.ts", "/m/9.ts"]);
     assert_eq!(found.presentation.tracks[0].representations[1].segments[1].url, "/m/9.ts");
-    assert_eq!(found.starts, [TrackStart { start_ns: 4 * S, first_number: 8 }]);
+    assert_eq!(found.places, [[8, 9].map(SegmentPlace::of_number)]);
     let live = Live {
         epoch_unix_ns: Some(10 * S),
         window_ns: Some(12 * S),
@@ -370,7 +389,7 @@ fn playlists_that_do_not_lead_to_segments_are_errors() {
     assert!(error.contains("line 3: `ftp://a/b` is not a reference"), "{error}");
     let bad = format!("{LIST}a.ts").into_bytes();
     let error = resolve(&[("x.m3u8", list("a.m3u8")), ("a.m3u8", bad)], 0).unwrap_err().to_string();
-    assert!(error.contains("line 3: `a.ts` has neither") && error.contains("a.m3u8"), "{error}");
+    assert!(error.contains("line 3: `a.ts` has neither"), "{error}");
     let many: String = (0..10_001).map(|own| format!("#EXT-X-STREAM-INF:BANDWIDTH=1\n{own}\n")).collect();
     let error = resolve(&[("x.m3u8", format!("#EXTM3U\n{many}").into_bytes())], 0).unwrap_err().to_string();
     assert!(error.contains("refers to more than 10000 resources"), "{error}");
@@ -505,9 +524,10 @@ fn written_manifests_are_read() {
     for addressing in [Addressing::Timeline, Addressing::Number] {
         let text = write_mpd(&package, addressing, 0);
         assert_eq!(text.contains("<SegmentTimeline>"), addressing == Addressing::Timeline, "{text}");
-        // The period begins at 0, and a number without a timeline has the time of its place.
+        // A number without a timeline has the time of its place in the period, which begins at 0.
+        let start = if addressing == Addressing::Timeline { 2 * S } else { 0 };
         let found = resolve(&[("x.mpd", text.into_bytes())], 0).unwrap();
-        assert_eq!(found.starts[1].first_number, 3);
+        assert_eq!(found.places[1][0], SegmentPlace { start, length: 2 * S });
         let known = expected.get_or_insert_with(|| found.presentation.clone());
         assert_eq!(*known, found.presentation);
     }
@@ -529,11 +549,40 @@ fn written_manifests_are_read() {
             assert_eq!((&own.initialization, &own.segments), (&known.initialization, &known.segments));
         }
     }
-    // A variant's bit rate includes that of its audio.
+    // A variant's bit rate includes that of its first audio.
     let rates: Vec<_> =
         found.presentation.tracks[1].representations.iter().map(|own| own.bits_per_s).collect();
     assert_eq!(rates, [928, 3_128]);
     assert_eq!(video.segment_url(&video.representations[0], 2), "lo/0005.m4s");
+}
+
+/// A player of HLS has the audio ladder of the MPD.
+#[test]
+fn a_ladder_of_audio_is_one_track_in_all_formats() {
+    let mut package = package(None);
+    let best = PackagedRepresentation {
+        id: "a2".to_owned(),
+        bits_per_s: 256,
+        ..package.tracks[0].representations[0].clone()
+    };
+    package.tracks[0].representations.push(best);
+    let mpd = write_mpd(&package, Addressing::Number, 0);
+    let mut files = vec![("x.m3u8".to_owned(), write_multivariant(&package).into_bytes())];
+    for track in &package.tracks {
+        for own in &track.representations {
+            files.push((track.playlist_url(own), write_media(track, own, None, "../").into_bytes()));
+        }
+    }
+    let files: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
+    let segments = |found: &Manifest| {
+        assert!(found.alternatives.is_empty(), "{found:?}");
+        let all = found.presentation.tracks.iter().flat_map(|track| &track.representations);
+        all.map(|own| own.segments[0].url.clone()).collect::<Vec<_>>()
+    };
+    let of_hls = segments(&resolve(&files, 0).unwrap());
+    assert_eq!(of_hls, segments(&resolve(&[("x.mpd", mpd.into_bytes())], 0).unwrap()));
+    assert_eq!(of_hls.len(), 4);
 }
 
 /// By numbers alone, clients would request a segment that a shorter track does not have.
@@ -559,11 +608,11 @@ fn written_live_windows_are_read() {
     let text = write_mpd(&package, Addressing::Timeline, 107 * S);
     let found = resolve(&[("x.mpd", text.into_bytes())], 107).unwrap();
     assert_eq!(found.live, Some(live));
-    assert_eq!(found.starts[1], TrackStart { start_ns: 2 * S, first_number: 3 });
+    assert_eq!(found.places[1][2], SegmentPlace { start: 6 * S, length: S });
     let track = &package.tracks[1];
     let text = write_media(track, &track.representations[0], Some(&live), "");
     let found = resolve(&[("x.m3u8", text.into_bytes())], 107).unwrap();
-    assert_eq!(found.starts, [TrackStart { start_ns: 0, first_number: 3 }]);
+    assert_eq!(found.places, [[3, 4, 5].map(SegmentPlace::of_number)]);
     let read = found.live.unwrap();
     assert_eq!((read.epoch_unix_ns, read.reload_ns), (Some(102 * S), Some(2 * S)));
     assert_eq!(read.window_ns, Some(5 * S));
