@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly, in its helpers too")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use model::class::split_metric;
 use model::error::{DataFile, Source};
 use model::keys;
-use model::media::Media;
+use model::media::{Media, MediaFolder, MediaSource};
 use model::plan::NamedWorkload;
 use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Override, OverrideValue, Study};
@@ -79,8 +80,14 @@ impl Library for Folders {
         Ok(DataFile { file: format!("media/{name}.toml"), text: text("media", name) })
     }
 
-    fn media_folder(&self, _: &str, folder: &str, _: Option<&str>) -> Result<Media, String> {
-        Err(format!("{folder} does not exist"))
+    /// A folder that its study's comment says how to make: with the segments of modelled media.
+    fn media_folder(&self, name: &str, folder: &str, _: Option<&str>) -> Result<Media, String> {
+        let DataFile { file, text } = self.media_file("clip")?;
+        let media =
+            Media::parse(name, Source { file: &file, text: &text }).map_err(|error| error.to_string())?;
+        let manifest = "manifest.mpd".to_owned();
+        let source = MediaFolder { folder: folder.into(), manifest, files: BTreeMap::new() };
+        Ok(Media { source: MediaSource::Folder(source), ..media })
     }
 
     fn servers(&self) -> Vec<String> {
@@ -100,7 +107,7 @@ impl Library for Folders {
             back_variants: Variant::ALL.to_vec(),
             needs_back: false,
             contents: model::tunable::Contents::Unknown,
-            takes_feeds: false,
+            takes_feeds: name == "nginx",
             tunables: tunables.map_err(|error| error.to_string())?,
         })
     }
