@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use model::arm::{ARM, Difference};
 use model::plan::{Cell, Plan, ServerChain};
+use model::variant::Variant;
 
 use super::{Check, Context, Finding, check};
 
 pub(super) const CHECK: Check = Check {
     measures: "what differs from the baseline's arm besides the HTTP version: the server and its settings, the client \
-               program, the workload, the fixed settings, encryption and the network",
+               program, the workload, the fixed settings, encryption and the network; and whether a version in an arm's name is \
+               the one it speaks",
     passes: "nothing that the arm's `differs` does not name",
     caveat: "something else",
     why: "Arms bundle several levels, so that a difference between them may have any of these causes.",
@@ -36,13 +38,24 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         [] => String::new(),
         known => format!("; declared: {}", names(known)),
     };
-    let measured = match other.as_slice() {
+    let cells = [context.own.cell, baseline.cell];
+    let misnamed: Vec<String> = cells.into_iter().filter_map(misnamed).collect();
+    let mut measured = match other.as_slice() {
         [] => format!("no other difference{known}"),
-        other => {
-            format!("different: {}{known}{}", names(other), same_version(context.own.cell, baseline.cell))
-        }
+        other => format!("different: {}{known}{}", names(other), same_version(cells[0], cells[1])),
     };
-    Some(Finding::pass_or_caveat(other.is_empty(), measured, "as in the baseline, or declared by `differs`"))
+    misnamed.iter().for_each(|arm| measured.push_str(&format!("; {arm}")));
+    let passes = other.is_empty() && misnamed.is_empty();
+    Some(Finding::pass_or_caveat(passes, measured, "as in the baseline, or declared by `differs`"))
+}
+
+/// An arm whose name has a version of HTTP that its clients do not speak.
+fn misnamed(cell: &Cell) -> Option<String> {
+    let (name, spoken) = (cell.level(ARM)?, cell.group.variant.http());
+    let has = |variant: Variant| name.to_uppercase().contains(&variant.http().to_string());
+    let others = Variant::ALL.into_iter().filter(|variant| variant.http() != spoken);
+    let is_misnamed = others.into_iter().any(has) && !has(cell.group.variant);
+    is_misnamed.then(|| format!("the arm called {name} speaks {spoken}"))
 }
 
 /// Arms that should be different versions of HTTP and are not compare only what else differs.
@@ -82,7 +95,6 @@ mod tests {
     use model::Pins;
     use model::arm::Arm;
     use model::plan::Level;
-    use model::variant::Variant;
 
     use super::*;
     use crate::fixtures::{Bench, caveats, passes, silent};
@@ -114,6 +126,29 @@ mod tests {
         passes("arms_match", &bench);
         assert_eq!(measured(&bench), "no other difference");
         silent("arms_match", &Bench::closed(&[Variant::H1s, Variant::H2]));
+    }
+
+    #[test]
+    fn an_arm_is_called_what_it_speaks() {
+        let renamed = |names: [&str; 2], variants| {
+            let mut bench = bench(variants, &[]);
+            for (cell, name) in bench.plan.cells.iter_mut().zip(names) {
+                for level in cell.levels.iter_mut().filter(|level| level.factor == ARM) {
+                    level.value = name.to_owned();
+                }
+            }
+            for (arm, name) in bench.plan.arms.iter_mut().zip(names) {
+                arm.name = name.to_owned();
+            }
+            bench.plan.baseline.value = names[0].to_owned();
+            bench
+        };
+        passes("arms_match", &renamed(["http/1.1, 6 connections", "HTTP/2"], [Variant::H1s, Variant::H2]));
+        let asked = renamed(["HTTP/1.1", "HTTP/3"], [Variant::H1s, Variant::H2]);
+        caveats(&asked, &["arms_match"]);
+        assert_eq!(measured(&asked), "no other difference; the arm called HTTP/3 speaks HTTP/2");
+        let both = renamed(["HTTP/1.1", "HTTP/2"], [Variant::H2, Variant::H2]);
+        assert_eq!(measured(&both), "no other difference; the arm called HTTP/1.1 speaks HTTP/2");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -49,6 +50,11 @@ const NANOS_PER_S: f64 = 1e9;
 const POLL: Duration = Duration::from_millis(20);
 /// The file of the profile in which Firefox names the port of BiDi.
 const PORT_FILE: &str = "WebDriverBiDiServer.json";
+/// A browser is idle if it used less than a tenth of a core for this long, and is waited for at most this long.
+const SETTLE_STEP: Duration = Duration::from_nanos(SETTLE_STEP_NS);
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const SETTLE_STEP_NS: u64 = 200_000_000;
+const IDLE_SHARE: u64 = 10;
 /// How long a browser may take to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// The load as HTTP Archive in the browser's folder.
@@ -144,7 +150,7 @@ impl Browser {
         let run_start_ns = assignment.clock.run_start_ns;
         let observed = running.to_the_end(command, |process| {
             running.in_tab(process, |tab| {
-                let before = running.usage();
+                let before = running.settle();
                 let recorder = Recorder::new(run_start_ns);
                 let (told, outcome) = tab.play(&document.to_string(), &options, recorder, limit)?;
                 let cost = cost_since(before, running.usage());
@@ -467,9 +473,26 @@ impl Running<'_> {
 
     /// Loads the page; what that cost the browser.
     fn cost_of(&self, load: impl FnOnce(Duration) -> Result<(), Outcome>) -> Result<LoadCost, Outcome> {
-        let before = self.usage();
+        let before = self.settle();
         load(self.limits.time.max(LEAST_LIMIT))?;
         Ok(cost_since(before, self.usage()))
+    }
+
+    /// Waits until the browser is idle, and returns its usage then. A new browser computes for seconds after its first
+    /// tab is open; on few cores that would be part of the load.
+    fn settle(&self) -> (CpuUsage, u64) {
+        let until = Instant::now() + SETTLE_LIMIT;
+        let mut before = self.usage();
+        loop {
+            thread::sleep(SETTLE_STEP);
+            let now = self.usage();
+            let [worked_ns, worked_before_ns] = [now, before].map(|(cpu, _)| cpu.user_ns + cpu.system_ns);
+            let is_idle = worked_ns.saturating_sub(worked_before_ns) * IDLE_SHARE < SETTLE_STEP_NS;
+            if is_idle || Instant::now() >= until || self.spec.stop.load(Ordering::Relaxed) {
+                return now;
+            }
+            before = now;
+        }
     }
 
     /// CPU time of the node, and how long its threads waited for a CPU.

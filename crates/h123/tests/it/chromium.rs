@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::outside::site;
 use crate::permissions::as_user;
@@ -104,6 +104,41 @@ fn check_page(cell: &Value, connect: Option<f64>, handshake: Option<f64>) -> Res
         }
     }
     expect_round_trips(cell, "document_wait_time", 1.0)
+}
+
+/// `h123 trace` and Chromium measure the same phases of the document: from the connect to the first byte they differ
+/// by at most 5 ms.
+#[test]
+fn trace_and_chromium_agree_on_the_first_byte() {
+    let _machine = machine();
+    let folder = folder();
+    let matrix = "variant = [\"h1s\", \"h2\", \"h3\"]\nclient = [\"chromium\"]";
+    attempt(|out| {
+        let summary = run(folder.path(), &study("variant = \"h2\"", matrix), out);
+        let mut lab = Command::new(H123);
+        lab.args(["lab", "far", "-q", "--serve", "--", "sh", "-c"]).current_dir(folder.path());
+        lab.arg(format!(
+            "for at in h1s:8441 h2:8442 h3:8443; do {H123} trace https://server:${{at#*:}}/small/ \
+             --variant ${{at%:*}} --cacert $H123_CA --json; done"
+        ));
+        let traced = Ended::of(lab.output().unwrap()).expect(0).stdout;
+        let traces: Vec<Value> =
+            serde_json::Deserializer::from_str(&traced).into_iter().map(Result::unwrap).collect();
+        assert_eq!(traces.len(), 3, "{traced}");
+        ["h1s", "h2", "h3"].iter().zip(&traces).try_for_each(|(variant, trace)| {
+            let trace = trace.as_array().map_or(trace, |all| &all[0]);
+            assert_eq!((&trace["variant"], &trace["status"]), (&json!(variant), &json!(200)), "{trace:#}");
+            let phases = ["connect_ns", "handshake_ns", "wait_ns"].map(|phase| trace[phase].as_f64());
+            let traced_ns: f64 = phases.into_iter().flatten().sum();
+            let cell = cell(&summary, &[variant]);
+            let phases = ["connect_time", "secure_handshake_time", "document_wait_time"];
+            let present = phases.iter().filter(|phase| cell["metrics"].get(**phase).is_some());
+            let browser_ns: f64 = present.map(|phase| median(cell, phase)).sum();
+            assert!(traced_ns.min(browser_ns) >= 2.0 * RTT_NS, "{variant}: {traced_ns} and {browser_ns} ns");
+            let apart_ns = (traced_ns - browser_ns).abs();
+            (apart_ns <= 5e6).then_some(()).ok_or(format!("{variant}: {traced_ns} and {browser_ns} ns"))
+        })
+    });
 }
 
 #[test]
