@@ -235,7 +235,7 @@ fn parse_origin(text: &str) -> Result<Url, String> {
 }
 
 /// Reads the name of a host as requests carry it (RFC 1123, section 2.1).
-fn parse_host(text: &str) -> Result<String, String> {
+pub(crate) fn parse_host(text: &str) -> Result<String, String> {
     const LONGEST_LABEL: usize = 63;
     const LONGEST: usize = 100;
     let is_of_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

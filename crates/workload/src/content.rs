@@ -571,7 +571,7 @@ mod tests {
             r#""link","/p/4.font",f"#.to_owned(),
         ];
         assert_eq!(calls, expected, "by the URLs of the document, whose host they have");
-        let mut short = page.clone();
+        let mut short = page;
         short.resources[2].bytes = least_bytes(ResourceKind::Js, 5) - 1;
         short.resources.iter_mut().skip(7).for_each(|child| child.named_at_bytes = 903);
         let fault = check(&short).unwrap_err().to_string();

@@ -16,10 +16,11 @@ const CDN: &str = "https://cdn.example";
 /// The round trip of the recording, and of the study.
 const RECORDED_TRIP_MS: u64 = 40;
 const RTT_NS: u64 = 20_000_000;
-const THINK_NS: [(&str, u64); 2] = [("/shop.example/", 80_000_000), ("/shop.example/api/cart.js", 150_000_000)];
+const THINK_NS: [(&str, u64); 2] =
+    [("/shop.example/", 80_000_000), ("/shop.example/api/cart.js", 150_000_000)];
 
 const STUDY: &str = "question = 'Which?'\nmetric = 'page_load_time'\nmargin = '5%'\nruns = 1\n\
-    baseline = { server = 'origin', variant = 'h1s', client = 'h123' }\n\
+    baseline = { client = 'h123' }\n\
     [matrix]\nserver = ['origin', 'nginx']\nvariant = ['h1', 'h1s', 'h2', 'h3']\nclient = ['h123', 'chromium']\n\
     network = [{ rtt = '20ms' }]\nworkload = ['shop']\n[workload.shop]\nkind = 'page'\npage = 'shop'\n";
 
@@ -64,9 +65,11 @@ fn check_rows(what: &str, record: &RunRecord) {
         let waited_ns = sample.first_byte_ns.unwrap() - sample.sent_ns.unwrap();
         assert!(waited_ns >= think_ns + RTT_NS, "{what} {url}: {waited_ns}");
     }
-    let (of_cdn, of_shop): (Vec<_>, Vec<_>) = rows.iter().partition(|(url, _)| url.contains("://cdn.example.test/"));
-    let connections =
-        |rows: &[(&&str, &&Sample)]| rows.iter().map(|(_, sample)| sample.connection.unwrap()).collect::<BTreeSet<_>>();
+    let (of_cdn, of_shop): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|(url, _)| url.contains("://cdn.example.test/"));
+    let connections = |rows: &[(&&str, &&Sample)]| {
+        rows.iter().map(|(_, sample)| sample.connection.unwrap()).collect::<BTreeSet<_>>()
+    };
     assert_eq!((of_cdn.len(), of_shop.len()), (4, 5), "{what}");
     let (of_cdn, of_shop) = (connections(&of_cdn), connections(&of_shop));
     assert!(of_cdn.is_disjoint(&of_shop), "{what}: {of_cdn:?} {of_shop:?}");
