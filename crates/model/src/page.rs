@@ -121,7 +121,7 @@ impl Page {
         !self.origins.is_empty()
     }
 
-    /// The number of hosts: each has connections of its own.
+    /// The number of hosts, each with separate connections.
     pub fn host_count(&self) -> usize {
         self.origins.len().max(self.hosts.len()).max(1)
     }

@@ -2,8 +2,8 @@
 //! in the page's description, the same bytes every time.
 //!
 //! Each reference has a slot ([`PROLOGUE_BYTES`], then [`REFERENCE_BYTES`] each). So a client knows the
-//! reference exactly when `named_at_bytes` of the parent have arrived, and never before. A script requests what
-//! it names when it runs, after its last byte: it adds elements to its document.
+//! reference exactly when `named_at_bytes` of the parent have arrived, and never before. A script requests
+//! what it names when it runs, after its last byte: it adds elements to its document.
 
 use std::fmt::Write as _;
 
