@@ -302,12 +302,14 @@ pub(crate) fn page() -> Page {
         named_by: parent,
         named_at_bytes,
         origin: 0,
+        wait_ns: 0,
     };
     Page {
         delivery: Default::default(),
         name: "small".to_owned(),
         title: "three resources".to_owned(),
         origins: Vec::new(),
+        hosts: Vec::new(),
         resources: vec![
             resource("/", ResourceKind::Html, 4_000, None, 0),
             resource("/a.css", ResourceKind::Css, 6_000, Some(0), 384),

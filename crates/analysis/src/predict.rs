@@ -59,7 +59,8 @@ pub struct Unpredictable(&'static str);
 /// in nanoseconds.
 ///
 /// # Errors
-/// The network is random or changes with time, so that round trips and a rate do not describe it.
+/// The network is random or changes with time, so that round trips and a rate do not describe it; or the page
+/// has hosts or think times.
 pub fn predict_page_load_ns(
     page: &Page,
     network: &Network,
@@ -68,6 +69,9 @@ pub fn predict_page_load_ns(
 ) -> Result<u64, Unpredictable> {
     if !network.timeline.is_empty() {
         return Err(Unpredictable("the network changes during the run"));
+    }
+    if page.host_count() > 1 || page.longest_wait_ns() > 0 {
+        return Err(Unpredictable("the page has several hosts or think times"));
     }
     if [&network.up, &network.down].into_iter().any(|direction| *direction != direction.certain()) {
         return Err(Unpredictable("the network has loss, jitter, outages or a varying rate"));
@@ -384,6 +388,7 @@ mod tests {
             named_by,
             named_at_bytes,
             origin: 0,
+            wait_ns: 0,
         };
         let mut resources = vec![resource(document_bytes, None, 0)];
         resources.extend(children.iter().map(|(bytes, parent, at)| resource(*bytes, Some(*parent), *at)));
@@ -393,6 +398,7 @@ mod tests {
             resources,
             delivery: Default::default(),
             origins: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A certificate authority per study, kept in the study's folder and never installed on the system.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::net::IpAddr;
@@ -36,6 +37,8 @@ pub struct Identity {
     pub key_pem: String,
     /// The authority's certificate, for clients.
     pub authority_pem: String,
+    /// The certificates for other names, with the same key.
+    pub hosts: BTreeMap<String, String>,
 }
 
 /// The paths of an identity's files.
@@ -47,6 +50,8 @@ pub struct IdentityFiles {
     pub key: PathBuf,
     /// The authority's certificate.
     pub authority: PathBuf,
+    /// The certificates for other names.
+    pub hosts: BTreeMap<String, PathBuf>,
 }
 
 impl Authority {
@@ -82,6 +87,25 @@ impl Authority {
     /// # Errors
     /// A name is not a DNS name.
     pub fn issue(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Identity> {
+        Ok(Identity {
+            certificate_pem: self.sign(names, addresses)?,
+            key_pem: self.key.serialize_pem(),
+            authority_pem: self.pem(),
+            hosts: BTreeMap::new(),
+        })
+    }
+
+    /// Adds a certificate for another name to an identity, whose own certificate does not have it: browsers
+    /// use one connection for all names of a certificate.
+    ///
+    /// # Errors
+    /// The name is not a DNS name.
+    pub fn add_host(&self, identity: &mut Identity, name: &str) -> Result<()> {
+        identity.hosts.insert(name.to_owned(), self.sign(&[name], &[])?);
+        Ok(())
+    }
+
+    fn sign(&self, names: &[&str], addresses: &[IpAddr]) -> Result<String> {
         let subjects = names.iter().map(|name| (*name).to_owned());
         let subjects: Vec<String> = subjects.chain(addresses.iter().map(IpAddr::to_string)).collect();
         let context = || format!("cannot sign a certificate for {}", subjects.join(", "));
@@ -92,11 +116,7 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&self.key, &self.issuer).with_context(context)?;
-        Ok(Identity {
-            certificate_pem: certificate.pem(),
-            key_pem: self.key.serialize_pem(),
-            authority_pem: self.pem(),
-        })
+        Ok(certificate.pem())
     }
 }
 
@@ -107,11 +127,16 @@ impl Identity {
     /// A file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<IdentityFiles> {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let of_host = |name: &String| (name.clone(), folder.join(format!("host-{name}.pem")));
         let files = IdentityFiles {
             certificate: folder.join("server.pem"),
             key: folder.join(KEY_FILE),
             authority: folder.join("authority.pem"),
+            hosts: self.hosts.keys().map(of_host).collect(),
         };
+        for (path, certificate_pem) in files.hosts.values().zip(self.hosts.values()) {
+            write_secret(path, certificate_pem)?;
+        }
         write_secret(&files.certificate, &self.certificate_pem)?;
         write_secret(&files.key, &self.key_pem)?;
         write_secret(&files.authority, &self.authority_pem)?;

@@ -28,6 +28,10 @@ named! { "a way to deliver a page";
         EarlyHints = "early_hints",
         /// A document that takes time.
         DocumentDelay = "document_delay",
+        /// Think times of single resources.
+        Waits = "waits",
+        /// Further names, each with its certificate.
+        Hosts = "hosts",
     }
 }
 
@@ -38,6 +42,8 @@ impl DeliveryMeans {
             DeliveryMeans::Push => "pushes resources",
             DeliveryMeans::EarlyHints => "sends Early Hints (103)",
             DeliveryMeans::DocumentDelay => "delays documents",
+            DeliveryMeans::Waits => "waits before it answers (`wait` of a page)",
+            DeliveryMeans::Hosts => "answers for several hosts (`host` of a page)",
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, DeliveryMeans};
 use crate::error::{InputError, Source};
 use crate::number::float;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};
@@ -14,6 +14,16 @@ use crate::{keys, named, units};
 pub const PROLOGUE_BYTES: u64 = 256;
 /// Bytes that each reference takes, padded.
 pub const REFERENCE_BYTES: u64 = 128;
+/// Bytes at the end of a script after its last reference.
+pub const SCRIPT_END_BYTES: u64 = 8;
+/// The longest think time of a resource, which a server has to hold open.
+const LONGEST_WAIT_NS: u64 = 60_000_000_000;
+
+/// How long a body has to be that h123 makes with this many references.
+pub const fn least_bytes(kind: ResourceKind, references: u64) -> u64 {
+    let end_bytes = if matches!(kind, ResourceKind::Js) { SCRIPT_END_BYTES } else { 0 };
+    if references == 0 { 0 } else { PROLOGUE_BYTES + REFERENCE_BYTES * references + end_bytes }
+}
 
 /// A page, resolved. `resources[0]` is the document; every other resource names its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +41,10 @@ pub struct Page {
     /// whose bodies h123 makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Url>,
+    /// The names of the hosts of a page that h123 makes, the document's first: one server answers for all.
+    /// Empty for a page under the server's own name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 /// One resource of a page.
@@ -44,15 +58,24 @@ pub struct Resource {
     pub bytes: u64,
     /// The resource that names this one; `None` for the document alone.
     pub named_by: Option<usize>,
-    /// How many bytes of the parent's body must have arrived until the whole reference is known.
+    /// How many bytes of the parent's body must have arrived until it is requested: the whole reference, or
+    /// the whole script.
     pub named_at_bytes: u64,
-    /// Index into [`Page::origins`].
+    /// Index into [`Page::origins`] or [`Page::hosts`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub origin: u16,
+    /// How long the server takes before it answers, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero_ns")]
+    pub wait_ns: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
 const fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+const fn is_zero_ns(number: &u64) -> bool {
     *number == 0
 }
 
@@ -98,6 +121,26 @@ impl Page {
         !self.origins.is_empty()
     }
 
+    /// The number of hosts, each with separate connections.
+    pub fn host_count(&self) -> usize {
+        self.origins.len().max(self.hosts.len()).max(1)
+    }
+
+    /// The longest think time of its resources, in nanoseconds.
+    pub fn longest_wait_ns(&self) -> u64 {
+        self.resources.iter().map(|resource| resource.wait_ns).max().unwrap_or(0)
+    }
+
+    /// What a server must be able to do to deliver it.
+    pub fn means(&self) -> impl Iterator<Item = DeliveryMeans> {
+        let needs = [
+            (DeliveryMeans::Waits, self.longest_wait_ns() > 0),
+            (DeliveryMeans::Hosts, !self.hosts.is_empty()),
+        ];
+        let own = needs.into_iter().filter_map(|(means, is_needed)| is_needed.then_some(means));
+        self.delivery.means().chain(own)
+    }
+
     /// Sum of all body lengths.
     pub fn total_bytes(&self) -> u64 {
         self.resources.iter().map(|resource| resource.bytes).sum()
@@ -120,14 +163,19 @@ impl Page {
     pub fn parse(name: &str, source: Source<'_>) -> Result<Page, InputError> {
         read_file(source, "the page", PAGE_KEYS, |root| {
             let title = root.required("title", Table::string)?.value;
-            let origins =
+            let origins: Vec<Url> =
                 root.parsed("origin", parse_origin)?.map(|origin| origin.value).into_iter().collect();
+            let host = root.parsed("host", parse_host)?;
+            if let Some(host) = host.as_ref().filter(|_| !origins.is_empty()) {
+                return Err(host.error("`host` excludes `origin`, which names the host; remove one of them"));
+            }
             let mut page = Page {
                 name: name.to_owned(),
                 title,
                 resources: Vec::new(),
                 delivery: Delivery::default(),
                 origins,
+                hosts: host.map(|host| host.value).into_iter().collect(),
             };
             for entry in root.tables("resource")? {
                 add(&mut page, &entry.with_keys(RESOURCE_KEYS)?)?;
@@ -145,21 +193,28 @@ const PAGE_KEYS: &[Key] = keys! {
     "origin", "text", "none: h123 makes the bodies", r#""https://www.example.com""#,
         "Scheme, host and port of the real page. It then needs a [server with a `url`](studies.md#servers-that-already-run), \
          which takes the place of this origin; its bodies are not compared.";
+    "host", "text", "none: the server's name", r#""www.example.com""#,
+        "The name by which clients request the page, at the default port, from the study's server. Excludes `origin`.";
     "resource", "tables `[[resource]]`", "required", "",
         "The resources: the document first, parents before their children; see below.";
 };
 const RESOURCE_KEYS: &[Key] = keys! {
     "path", "text", "required", r#""/shop/photo{n}.png""#,
-        "The path: begins with `/`, has no `..`, each path once. With an `origin` it may have a query.";
+        "The path: begins with `/`, has no `..`, each path once, also if there are several hosts. With an `origin` it may have a query.";
     "kind", "text", "required", r#""css""#, "`html`, `css`, `js`, `image` or `font`.";
     "sizes", "list of sizes", "required", r#"["25kB", "14kB"]"#,
         "The body length. Several sizes make several resources, numbered from 1 by `{n}` in the path.";
     "named_by", "text", "required but for the document", r#""/shop/shop.css""#,
-        "The path of the document or style sheet above that names it; with an `origin` it may be a script, or an absolute URL.";
+        "The path of the document, style sheet or script above that names it; with an `origin` it may be an absolute URL.";
     "named_at", "size", "a place for each reference", r#""12kB""#,
-        "How much of the parent has arrived when this is requested. Requires the page's `origin`.";
+        "How much of the parent has arrived when this is requested. Requires the page's `origin`. What a script of h123 names is requested \
+         when the script has run.";
     "origin", "text", "the page's", r#""https://cdn.example.com""#,
         "Scheme, host and port of another host. Requires the page's `origin`.";
+    "host", "text", "the page's", r#""cdn.example.com""#,
+        "The name of another host that the study's server answers for, on separate connections. Requires the page's `host`.";
+    "wait", "duration", "`\"0s\"`", r#""80ms""#,
+        "How long the server thinks before it answers, up to 60 s. Not with an `origin`.";
 };
 
 /// Every table of a page file.
@@ -179,13 +234,39 @@ fn parse_origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Reads the name of a host as requests carry it (RFC 1123, section 2.1).
+pub(crate) fn parse_host(text: &str) -> Result<String, String> {
+    const LONGEST_LABEL: usize = 63;
+    const LONGEST: usize = 100;
+    let is_of_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = |label: &str| {
+        (1..=LONGEST_LABEL).contains(&label.len())
+            && label.chars().all(is_of_label)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // An address ends in a number.
+    let is_address = text.rsplit('.').next().is_some_and(|last| last.chars().all(|c| c.is_ascii_digit()));
+    if text.len() <= LONGEST && text.contains('.') && text.split('.').all(is_label) && !is_address {
+        return Ok(text.to_owned());
+    }
+    let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    Err(format!(
+        "`{shown}` is not a host name; write lower-case letters, digits, hyphens and dots, such as `cdn.example.com`"
+    ))
+}
+
 /// Adds one `[[resource]]`: a resource for each of its sizes.
 fn add(page: &mut Page, entry: &Table<'_>) -> Result<(), InputError> {
     let written = entry.required("path", Table::string)?;
     let kind = entry.required("kind", Table::named)?.value;
     let check = if page.is_outside() { check_request_path } else { check_file_path };
     check(&written.value).map_err(|problem| written.error(problem))?;
-    let origin = read_origin(page, entry)?;
+    let origin = match read_origin(page, entry)? {
+        0 => read_host(page, entry)?,
+        origin => origin,
+    };
+    let wait_ns = read_wait(page, entry)?;
     let named_at = entry.parsed("named_at", units::parse_size_bytes)?;
     if let Some(key) = named_at.as_ref().filter(|_| !page.is_outside()) {
         return Err(key
@@ -202,7 +283,8 @@ fn add(page: &mut Page, entry: &Table<'_>) -> Result<(), InputError> {
     for (index, size) in sizes.value.into_iter().enumerate() {
         let bytes = size.map(|text| units::parse_size_bytes(&text))?.value;
         let path = written.value.replace("{n}", &(index + 1).to_string());
-        if page.resources.iter().any(|other| other.path == path && other.origin == origin) {
+        let is_same = |other: &Resource| other.path == path && (!page.is_outside() || other.origin == origin);
+        if page.resources.iter().any(is_same) {
             return Err(written.error(format!("`{path}` appears twice; give each resource its own path")));
         }
         let mut named_at_bytes = named_by.map_or(0, |parent| next_reference_end(&page.resources, parent));
@@ -210,14 +292,22 @@ fn add(page: &mut Page, entry: &Table<'_>) -> Result<(), InputError> {
             if page.is_outside() {
                 let asked = named_at.as_ref().map_or(named_at_bytes, |named_at| named_at.value);
                 named_at_bytes = asked.min(parent.bytes);
-            } else if named_at_bytes > parent.bytes {
-                return Err(written.error(format!(
-                    "`{}` has {} bytes; it needs at least {named_at_bytes} to name `{path}`",
-                    parent.path, parent.bytes
-                )));
+            } else {
+                let is_script = parent.kind == ResourceKind::Js;
+                let least = named_at_bytes + if is_script { SCRIPT_END_BYTES } else { 0 };
+                if least > parent.bytes {
+                    return Err(written.error(format!(
+                        "`{}` has {} bytes; it needs at least {least} to name `{path}`",
+                        parent.path, parent.bytes
+                    )));
+                }
+                if is_script {
+                    // A script runs when all of it has arrived.
+                    named_at_bytes = parent.bytes;
+                }
             }
         }
-        page.resources.push(Resource { path, kind, bytes, named_by, named_at_bytes, origin });
+        page.resources.push(Resource { path, kind, bytes, named_by, named_at_bytes, origin, wait_ns });
     }
     Ok(())
 }
@@ -233,9 +323,43 @@ fn read_origin(page: &mut Page, entry: &Table<'_>) -> Result<u16, InputError> {
         page.origins.push(origin.value.clone());
         page.origins.len() - 1
     });
+    number_of_host(index).map_err(|problem| origin.error(problem))
+}
+
+/// The index of the name of a resource's host, which is added to the page's where it is new.
+fn read_host(page: &mut Page, entry: &Table<'_>) -> Result<u16, InputError> {
+    let Some(host) = entry.parsed("host", parse_host)? else { return Ok(0) };
+    if page.hosts.is_empty() {
+        let remedy = match page.is_outside() {
+            true => "write `origin` with its scheme",
+            false => "add it above the resources",
+        };
+        return Err(host.error(format!("`host` requires the page's `host`; {remedy}")));
+    }
+    let known = page.hosts.iter().position(|known| *known == host.value);
+    let index = known.unwrap_or_else(|| {
+        page.hosts.push(host.value.clone());
+        page.hosts.len() - 1
+    });
+    number_of_host(index).map_err(|problem| host.error(problem))
+}
+
+fn read_wait(page: &Page, entry: &Table<'_>) -> Result<u64, InputError> {
+    let Some(wait) = entry.parsed("wait", units::parse_duration_ns)? else { return Ok(0) };
+    if page.is_outside() {
+        return Err(
+            wait.error("`wait` excludes the page's `origin`, whose server takes its own time; remove it")
+        );
+    }
+    if wait.value > LONGEST_WAIT_NS {
+        return Err(wait.error("`wait` exceeds 60 s; write at most `60s`"));
+    }
+    Ok(wait.value)
+}
+
+fn number_of_host(index: usize) -> Result<u16, String> {
     let index = u16::try_from(index).ok().filter(|index| usize::from(*index) < MOST_ORIGINS);
-    index
-        .ok_or_else(|| origin.error(format!("the page has more than {MOST_ORIGINS} hosts; remove resources")))
+    index.ok_or_else(|| format!("the page has more than {MOST_ORIGINS} hosts; remove resources"))
 }
 
 fn find_parent(
@@ -253,10 +377,8 @@ fn find_parent(
             path.value
         ))),
         (Some(parent), false) => {
-            // A script names others when it runs, which h123's own content does not do.
             let may_name = |kind: ResourceKind| {
-                matches!(kind, ResourceKind::Html | ResourceKind::Css)
-                    || page.is_outside() && kind == ResourceKind::Js
+                matches!(kind, ResourceKind::Html | ResourceKind::Css | ResourceKind::Js)
             };
             let is_parent = |resource: &Resource| {
                 let is_named = match page.origins.get(usize::from(resource.origin)) {
@@ -269,7 +391,8 @@ fn find_parent(
             };
             page.resources.iter().position(is_parent).map(Some).ok_or_else(|| {
                 let expected = "write the path of one above";
-                parent.error(format!("`{}` is not a document or style sheet; {expected}", parent.value))
+                parent
+                    .error(format!("`{}` is not a document, style sheet or script; {expected}", parent.value))
             })
         }
     }
@@ -284,12 +407,16 @@ fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
 /// One line such as `55 resources, 1.6 MB, pushes 1 resource`, for tables and reports.
 pub fn describe(page: &Page) -> String {
     let resources = units::counted(page.resources.len() as u64, "resource");
-    let hosts = match page.origins.len() {
-        0 | 1 => String::new(),
+    let hosts = match page.host_count() {
+        1 => String::new(),
         count => format!(" on {count} hosts"),
     };
     let bytes = units::format_bytes(float(page.total_bytes()));
-    format!("{resources}{hosts}, {bytes}{}", page.delivery.describe())
+    let waits = match page.longest_wait_ns() {
+        0 => String::new(),
+        longest_ns => format!(", think times up to {}", units::format_ns(longest_ns)),
+    };
+    format!("{resources}{hosts}, {bytes}{waits}{}", page.delivery.describe())
 }
 
 #[cfg(test)]
@@ -334,6 +461,43 @@ mod tests {
         assert!(parse(&without).unwrap_err().contains("`origin` requires the page's `origin`"));
         let path = text.replace("https://a.test", "https://a.test/b");
         assert!(parse(&path).unwrap_err().contains("write scheme and host only, such as `https://a.test`"));
+    }
+
+    #[test]
+    fn a_replayed_page_has_hosts_scripts_and_think_times() {
+        let text = "title = 'x'\nhost = 'a.test'\n\
+                    [[resource]]\npath = '/'\nkind = 'html'\nsizes = ['10kB']\nwait = '80ms'\n\
+                    [[resource]]\npath = '/a.js'\nkind = 'js'\nsizes = ['2kB']\nnamed_by = '/'\nhost = 'cdn.test'\n\
+                    [[resource]]\npath = '/{n}.png'\nkind = 'image'\nsizes = ['1kB', '2kB']\nnamed_by = '/a.js'\n\
+                    wait = '1.5s'\nhost = 'a.test'\n";
+        let page = parse(text).unwrap();
+        let found: Vec<_> =
+            page.resources.iter().map(|r| (r.origin, r.named_by, r.named_at_bytes, r.wait_ns)).collect();
+        let image = (0, Some(1), 2000, 1_500_000_000);
+        assert_eq!(found, [(0, None, 0, 80_000_000), (1, Some(0), 384, 0), image, image]);
+        assert_eq!((page.host_count(), page.hosts[1].as_str()), (2, "cdn.test"));
+        assert_eq!(describe(&page), "4 resources on 2 hosts, 15 kB, think times up to 1.5 s");
+        assert_eq!(page.means().collect::<Vec<_>>(), [DeliveryMeans::Waits, DeliveryMeans::Hosts]);
+        for (from, to, part) in [
+            ("'2kB'", "'519B'", "`/a.js` has 519 bytes; it needs at least 520 to name `/2.png`"),
+            ("'1.5s'", "'61s'", "`wait` exceeds 60 s; write at most `60s`"),
+            ("host = 'a.test'\n[", "[", "`host` requires the page's `host`; add it above the resources"),
+            ("'cdn.test'", "'CDN.test'", "`CDN.test` is not a host name; write lower-case letters"),
+            ("'cdn.test'", "'10.0.0.1'", "`10.0.0.1` is not a host name"),
+            ("'cdn.test'", "'cdn.test:80'", "`cdn.test:80` is not a host name"),
+            ("/{n}.png", "/a.js{n}/../", "`..`"),
+            (
+                "host = 'a.test'\n[",
+                "host = 'a.test'\norigin = 'https://a.test'\n[",
+                "`host` excludes `origin`",
+            ),
+            ("host = 'a.test'\n[", "origin = 'https://a.test'\n[", "`wait` excludes the page's `origin`"),
+        ] {
+            let fault = parse(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(fault.contains(part), "{part}: {fault}");
+        }
+        let same = text.replace("/{n}.png", "/{n}.js").replace("/a.js", "/1.js");
+        assert!(parse(&same).unwrap_err().contains("`/1.js` appears twice"), "one server has each path once");
     }
 
     #[test]

@@ -70,7 +70,10 @@ pub struct Prediction {
 pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &Pins) -> Prediction {
     let handshake_ns = handshake_ns(variant, network, pins);
     let (set_ns, governed_ns) = match workload {
-        Workload::Page(page) => (page.delivery.document_delay_ns, page_ns(page, variant, network, pins)),
+        Workload::Page(page) => {
+            let thinking_ns = page.delivery.document_delay_ns.saturating_add(waits_ns(page, variant, pins));
+            (thinking_ns, page_ns(page, variant, network, pins))
+        }
         Workload::Closed(ClosedLoop { load, duration_ns: None, think }) => {
             let streams = if variant.http() == HttpVersion::Http11 { 1 } else { load.streams };
             let at_once = u64::from(load.connections.saturating_mul(streams)).max(1);
@@ -182,6 +185,22 @@ pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) ->
     }
     // The first packet of each direction; those after it are revealed sooner.
     total_ns.saturating_add(nearest(HANDSHAKE_TIMEOUT_NS * lossy(opened, network)))
+}
+
+/// How long the server of a page thinks: along the longest chain of references, and in the queues of
+/// HTTP/1.1 connections, where a request waits for the think times of those before it.
+fn waits_ns(page: &Page, variant: Variant, pins: &Pins) -> u64 {
+    let mut chains: Vec<u64> = Vec::with_capacity(page.resources.len());
+    for resource in &page.resources {
+        let before_ns = resource.named_by.and_then(|parent| chains.get(parent)).copied().unwrap_or(0);
+        chains.push(before_ns.saturating_add(resource.wait_ns));
+    }
+    let longest_ns = chains.into_iter().max().unwrap_or(0);
+    if variant.http() != HttpVersion::Http11 {
+        return longest_ns;
+    }
+    let all_ns = page.resources.iter().map(|resource| resource.wait_ns).fold(0, u64::saturating_add);
+    longest_ns.saturating_add(all_ns / u64::from(pins.http1_connections.max(1)))
 }
 
 /// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player

@@ -22,7 +22,7 @@ pub(crate) const FOREVER: HeaderValue = HeaderValue::from_static("public, max-ag
 pub(crate) const ALWAYS_ASK: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// Fetch, section 3.3.
-const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
+pub(crate) const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 
 /// A status, fields and a body.
 pub(crate) struct Answer {

@@ -2,7 +2,7 @@
 //!
 //! | path | answer |
 //! |---|---|
-//! | the path of a page's resource | that resource |
+//! | the path of a page's resource | that resource, after its think time; any host name is taken |
 //! | `/`, without a folder | a list of the pages and of the paths below |
 //! | `/bytes/N` | N bytes that do not compress, at most 1 TiB |
 //! | `/delay/MS` | a short message after MS milliseconds (fractions allowed), at most 60 000 |
@@ -20,14 +20,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::ensure;
 use bytes::Bytes;
-use http::header::CACHE_CONTROL;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
 use model::media::Media;
 use model::origin_path::OriginPath;
 use model::page::{Resource, ResourceKind};
 
-use crate::answer::{ALWAYS_ASK, Answer, DateField, FOREVER, PLAIN, Part, fields};
+use crate::answer::{ALWAYS_ASK, ANY_ORIGIN, Answer, DateField, FOREVER, PLAIN, Part, fields};
 use crate::body::Content;
 use crate::config::Config;
 use crate::faults::Faults;
@@ -314,7 +314,13 @@ fn prepare(page: &Page, is_cacheable: bool, resources: &mut HashMap<String, Prep
         if is_cacheable {
             fields.insert(CACHE_CONTROL, if index == 0 { ALWAYS_ASK } else { FOREVER });
         }
-        let delay = if index == 0 { page.delivery.document_delay_ns } else { 0 };
+        let is_shared = page.hosts.len() > 1 && resource.kind == ResourceKind::Font;
+        if is_shared {
+            // Fonts are requested in CORS mode (CSS Fonts, section 4.8).
+            fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
+        }
+        let document_ns = if index == 0 { page.delivery.document_delay_ns } else { 0 };
+        let delay = resource.wait_ns.saturating_add(document_ns);
         let prepared = Prepared { delay: Duration::from_nanos(delay), media_type, fields, body };
         let known = resources.insert(resource.path.clone(), prepared);
         ensure!(

@@ -18,6 +18,8 @@ pub struct Identity {
     pub certificate_pem: Vec<u8>,
     /// The private key, PEM (PKCS #8, PKCS #1 or SEC 1).
     pub key_pem: Vec<u8>,
+    /// The chains for other host names (SNI, RFC 6066, section 3) with the same key, PEM.
+    pub hosts: Vec<(String, Vec<u8>)>,
 }
 
 impl std::fmt::Debug for Identity {

@@ -113,6 +113,7 @@ mod tests {
         config.identity = Some(Identity {
             certificate_pem: certificate.cert.pem().into_bytes(),
             key_pem: certificate.signing_key.serialize_pem().into_bytes(),
+            hosts: Vec::new(),
         });
         // `serve` refuses such a short limit.
         config.idle_timeout = Duration::from_millis(600);

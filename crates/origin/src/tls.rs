@@ -2,15 +2,18 @@
 //!
 //! rustls decides the record size: as large as the available data, at most 16 kB, never dynamic.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, ensure};
 use model::Variant;
 use model::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
+use rustls::InconsistentKeys;
 use rustls::ServerConfig;
 use rustls::crypto::ring::{cipher_suite as suites, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -25,10 +28,6 @@ pub(crate) fn server_config(
     identity: &Identity,
     pins: &Pins,
 ) -> anyhow::Result<ServerConfig> {
-    let chain = CertificateDer::pem_slice_iter(&identity.certificate_pem)
-        .collect::<Result<Vec<_>, _>>()
-        .context("cannot read the certificate; expected PEM")?;
-    ensure!(!chain.is_empty(), "the PEM text contains no certificate; add at least one");
     let key = PrivateKeyDer::from_pem_slice(&identity.key_pem)
         .context("cannot read the private key; expected PEM")?;
     let version = if variant.is_quic() { TlsVersion::V13 } else { pins.tls_version };
@@ -36,12 +35,13 @@ pub(crate) fn server_config(
         TlsVersion::V12 => &rustls::version::TLS12,
         TlsVersion::V13 => &rustls::version::TLS13,
     };
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider(pins, version)))
+    let provider = provider(pins, version);
+    let certificates = Certificates::new(identity, key, &provider)?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[protocol])
         .context("the pinned cipher suite does not fit the pinned TLS version")?
         .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .context("the private key does not match the certificate")?;
+        .with_cert_resolver(Arc::new(certificates));
     config.alpn_protocols = variant.alpn().map(<[u8]>::to_vec).into_iter().collect();
     if pins.resumption {
         config.session_storage = ServerSessionMemoryCache::new(MOST_SESSIONS);
@@ -50,6 +50,51 @@ pub(crate) fn server_config(
         config.send_tls13_tickets = 0;
     }
     Ok(config)
+}
+
+/// The certificates by the names that clients ask for. Browsers use one connection for all hosts that a
+/// certificate names (RFC 9113, section 9.1.1), so each host has its own.
+#[derive(Debug)]
+struct Certificates {
+    first: Arc<CertifiedKey>,
+    hosts: HashMap<String, Arc<CertifiedKey>>,
+}
+
+impl Certificates {
+    fn new(
+        identity: &Identity,
+        key: PrivateKeyDer<'static>,
+        provider: &CryptoProvider,
+    ) -> anyhow::Result<Certificates> {
+        let key = provider.key_provider.load_private_key(key).context("cannot use the private key")?;
+        let certified = |pem: &[u8]| {
+            let chain = CertificateDer::pem_slice_iter(pem)
+                .collect::<Result<Vec<_>, _>>()
+                .context("cannot read the certificate; expected PEM")?;
+            ensure!(!chain.is_empty(), "the PEM text contains no certificate; add at least one");
+            let certified = CertifiedKey::new(chain, Arc::clone(&key));
+            match certified.keys_match() {
+                // Some keys cannot be compared.
+                Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+                Err(error) => {
+                    return Err(error).context("the private key does not match the certificate");
+                }
+            }
+            Ok(Arc::new(certified))
+        };
+        let of_host = |(name, pem): &(String, Vec<u8>)| Ok((name.clone(), certified(pem)?));
+        Ok(Certificates {
+            first: certified(&identity.certificate_pem)?,
+            hosts: identity.hosts.iter().map(of_host).collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let host = hello.server_name().and_then(|name| self.hosts.get(name));
+        Some(Arc::clone(host.unwrap_or(&self.first)))
+    }
 }
 
 /// The TLS settings of `h3`, for quinn. Initial packets always use AES-128-GCM (RFC 9001, section 5.2).

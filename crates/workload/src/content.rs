@@ -2,12 +2,13 @@
 //! in the page's description, the same bytes every time.
 //!
 //! Each reference has a slot ([`PROLOGUE_BYTES`], then [`REFERENCE_BYTES`] each). So a client knows the
-//! reference exactly when `named_at_bytes` of the parent have arrived, and never before.
+//! reference exactly when `named_at_bytes` of the parent have arrived, and never before. A script requests
+//! what it names when it runs, after its last byte: it adds elements to its document.
 
 use std::fmt::Write as _;
 
 use model::Page;
-use model::page::{PROLOGUE_BYTES, REFERENCE_BYTES, Resource, ResourceKind};
+use model::page::{PROLOGUE_BYTES, REFERENCE_BYTES, ResourceKind, least_bytes};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -20,8 +21,17 @@ const PATTERN_SEED: u64 = 0x6831_3233_0000_0001;
 const PNG_SIGNATURE: [u8; 8] = [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
 /// A PNG without pixels: signature, IHDR, one IDAT with one empty stored block, IEND.
 const PNG_FRAME_BYTES: usize = 8 + 25 + 12 + 2 + 5 + 4 + 12;
+/// Room for an element that uses what a style sheet names.
+pub(crate) const STYLED_BYTES: usize = 64;
+const DOCUMENT_END: &str = "</body></html>\n";
+/// The end of a document that is long enough for it.
+pub(crate) const DOCUMENT_END_BYTES: usize = DOCUMENT_END.len();
 const CHUNK_FRAME_BYTES: usize = 12;
 const STORED_BLOCK_BYTES: usize = 65_535;
+/// Defines `r`, which adds an element to the document, and what style sheets and fonts need in addition.
+const SCRIPT_PROLOGUE: &str = "\"use strict\";(()=>{const c={rel:\"stylesheet\"},f={rel:\"preload\",as:\"font\",crossOrigin:\"\"},\
+r=(t,u,o)=>document.body.append(Object.assign(document.createElement(t),{src:u,href:u},o));";
+const SCRIPT_END: &str = "})();\n";
 /// More pixels would only measure the client's decoder.
 const MOST_PIXEL_BYTES: usize = 1 << 18;
 
@@ -59,19 +69,26 @@ pub enum ContentError {
 /// # Errors
 /// The first resource whose reference does not fit.
 pub fn check(page: &Page) -> Result<(), ContentError> {
+    let mut named = vec![0; page.resources.len()];
     for (index, child) in page.resources.iter().enumerate() {
-        let Some(parent) = child.named_by.and_then(|parent| page.resources.get(parent)) else { continue };
-        let (head, tail) = reference(parent.kind, index, child);
+        let Some((number, parent)) =
+            child.named_by.and_then(|number| Some((number, page.resources.get(number)?)))
+        else {
+            continue;
+        };
+        let (head, tail) = reference(page, number, index);
         let found = head.len() + tail.len();
         if found as u64 > REFERENCE_BYTES {
             return Err(ContentError::ReferenceTooLong { path: child.path.clone(), found });
         }
-        if child.named_at_bytes > parent.bytes {
+        named[number] += 1;
+        let expected = child.named_at_bytes.max(least_bytes(parent.kind, named[number]));
+        if expected > parent.bytes {
             return Err(ContentError::ParentTooShort {
                 parent: parent.path.clone(),
                 path: child.path.clone(),
                 found: parent.bytes,
-                expected: child.named_at_bytes,
+                expected,
             });
         }
     }
@@ -86,7 +103,7 @@ pub fn page_body(page: &Page, index: usize) -> Vec<u8> {
     match resource.kind {
         ResourceKind::Html => document(page, index, length, &mut noise),
         ResourceKind::Css => style_sheet(page, index, length, &mut noise),
-        ResourceKind::Js => script(length, &mut noise),
+        ResourceKind::Js => script(page, index, length, &mut noise),
         ResourceKind::Image => image(length, &mut noise),
         ResourceKind::Font => font(length, &mut noise),
     }
@@ -145,7 +162,7 @@ pub fn image_size(length: usize) -> (usize, usize) {
 }
 
 fn document(page: &Page, index: usize, length: usize, noise: &mut Pcg64Mcg) -> Vec<u8> {
-    const END: &str = "</body></html>\n";
+    const END: &str = DOCUMENT_END;
     let title: String = page.title.chars().take(30).collect();
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>",
@@ -157,9 +174,8 @@ fn document(page: &Page, index: usize, length: usize, noise: &mut Pcg64Mcg) -> V
     push_references(&mut text, page, index);
     text.push('\n');
     // A browser fetches what a style sheet references only when an element uses it.
-    for (number, resource) in page.resources.iter().enumerate() {
-        let named_by_style = resource.named_by.is_some_and(|p| page.resources[p].kind == ResourceKind::Css);
-        if index == 0 && named_by_style && text.len() + 64 + END.len() <= length {
+    for number in used_of_styles(page, index) {
+        if text.len() + STYLED_BYTES + END.len() <= length {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "<i class=\"r{number}\" style=\"font-family:f{number}\">{number}</i>");
         }
@@ -195,11 +211,17 @@ fn style_sheet(page: &Page, index: usize, length: usize, noise: &mut Pcg64Mcg) -
     exact(text, length)
 }
 
-fn script(length: usize, noise: &mut Pcg64Mcg) -> Vec<u8> {
-    const END: &str = "})();\n";
+fn script(page: &Page, index: usize, length: usize, noise: &mut Pcg64Mcg) -> Vec<u8> {
+    const END: &str = SCRIPT_END;
     let mut text = String::from("\"use strict\";(()=>{\n");
     if text.len() + END.len() > length {
         return vec![b';'; length];
+    }
+    if page.children(index).next().is_some() {
+        SCRIPT_PROLOGUE.clone_into(&mut text);
+        pad(&mut text, prologue_bytes());
+        push_references(&mut text, page, index);
+        text.push('\n');
     }
     let mut number = 0_u32;
     while text.len() + 80 + END.len() <= length {
@@ -284,8 +306,7 @@ fn push_chunk(png: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
 
 fn push_references(text: &mut String, page: &Page, parent: usize) {
     for index in page.children(parent) {
-        let child = &page.resources[index];
-        let (head, tail) = reference(page.resources[parent].kind, index, child);
+        let (head, tail) = reference(page, parent, index);
         let slot = slot_bytes();
         let padding = slot.saturating_sub(head.len() + tail.len());
         if head.len() + tail.len() <= slot {
@@ -301,27 +322,87 @@ fn push_references(text: &mut String, page: &Page, parent: usize) {
 }
 
 /// A reference in two parts; spaces between them lengthen it without a change of meaning.
-fn reference(parent: ResourceKind, index: usize, child: &Resource) -> (String, &'static str) {
-    if parent == ResourceKind::Css {
-        let path = child.path.replace('\\', "\\\\").replace('"', "\\\"");
-        return match child.kind {
-            ResourceKind::Css => (format!("@import url(\"{path}\""), ");"),
-            ResourceKind::Font => (format!("@font-face{{font-family:f{index};src:url(\"{path}\""), ")}"),
-            ResourceKind::Image => (format!(".r{index}{{background:url(\"{path}\""), ")}"),
-            ResourceKind::Html | ResourceKind::Js => (format!("/*\"{path}\""), "*/"),
-        };
-    }
-    let path = escape_markup(&child.path);
-    match child.kind {
-        ResourceKind::Css => (format!("<link rel=\"stylesheet\" href=\"{path}\""), ">"),
-        ResourceKind::Js => (format!("<script src=\"{path}\" defer"), "></script>"),
-        ResourceKind::Image => {
-            let (width, height) = image_size(usize::try_from(child.bytes).unwrap_or(usize::MAX));
-            (format!("<img src=\"{path}\" width=\"{width}\" height=\"{height}\""), ">")
+fn reference(page: &Page, parent: usize, index: usize) -> (String, &'static str) {
+    let child = &page.resources[index];
+    let url = url(page, parent, index);
+    let size = || image_size(usize::try_from(child.bytes).unwrap_or(usize::MAX));
+    match page.resources[parent].kind {
+        ResourceKind::Css => {
+            let url = escape_text(&url);
+            match child.kind {
+                ResourceKind::Css => (format!("@import url(\"{url}\""), ");"),
+                ResourceKind::Font => (format!("@font-face{{font-family:f{index};src:url(\"{url}\""), ")}"),
+                ResourceKind::Image => (format!(".r{index}{{background:url(\"{url}\""), ")}"),
+                ResourceKind::Html | ResourceKind::Js => (format!("/*\"{url}\""), "*/"),
+            }
         }
-        ResourceKind::Font => (format!("<link rel=\"preload\" as=\"font\" crossorigin href=\"{path}\""), ">"),
-        ResourceKind::Html => (format!("<iframe src=\"{path}\""), "></iframe>"),
+        ResourceKind::Js => {
+            let url = escape_text(&url);
+            match child.kind {
+                ResourceKind::Css => (format!("r(\"link\",\"{url}\",c"), ");"),
+                ResourceKind::Font => (format!("r(\"link\",\"{url}\",f"), ");"),
+                ResourceKind::Js => (format!("r(\"script\",\"{url}\""), ");"),
+                ResourceKind::Html => (format!("r(\"iframe\",\"{url}\""), ");"),
+                ResourceKind::Image => {
+                    let (width, height) = size();
+                    (format!("r(\"img\",\"{url}\",{{width:{width},height:{height}}}"), ");")
+                }
+            }
+        }
+        ResourceKind::Html | ResourceKind::Image | ResourceKind::Font => {
+            let url = escape_markup(&url);
+            match child.kind {
+                ResourceKind::Css => (format!("<link rel=\"stylesheet\" href=\"{url}\""), ">"),
+                ResourceKind::Js => (format!("<script src=\"{url}\" defer"), "></script>"),
+                ResourceKind::Image => {
+                    let (width, height) = size();
+                    (format!("<img src=\"{url}\" width=\"{width}\" height=\"{height}\""), ">")
+                }
+                ResourceKind::Font => {
+                    (format!("<link rel=\"preload\" as=\"font\" crossorigin href=\"{url}\""), ">")
+                }
+                ResourceKind::Html => (format!("<iframe src=\"{url}\""), "></iframe>"),
+            }
+        }
     }
+}
+
+/// A reference's URL: without a scheme and a port, which depend on the variant, and without the host that its
+/// base has already.
+fn url(page: &Page, parent: usize, index: usize) -> String {
+    // A script's base is its document.
+    let base = match page.resources[parent].kind {
+        ResourceKind::Js => document_of(page, parent),
+        _ => parent,
+    };
+    let child = &page.resources[index];
+    match page.hosts.get(usize::from(child.origin)) {
+        Some(host) if child.origin != page.resources[base].origin => format!("//{host}{}", child.path),
+        _ => child.path.clone(),
+    }
+}
+
+/// The document that a resource is part of: itself, or the nearest one above.
+fn document_of(page: &Page, mut index: usize) -> usize {
+    while page.resources[index].kind != ResourceKind::Html
+        && let Some(parent) = page.resources[index].named_by.filter(|parent| *parent < index)
+    {
+        index = parent;
+    }
+    index
+}
+
+/// The resources that style sheets of a document name, which its elements use.
+fn used_of_styles(page: &Page, document: usize) -> impl Iterator<Item = usize> + '_ {
+    page.resources.iter().enumerate().filter_map(move |(number, resource)| {
+        let style = resource.named_by.filter(|parent| page.resources[*parent].kind == ResourceKind::Css)?;
+        (document_of(page, style) == document).then_some(number)
+    })
+}
+
+/// Escapes a URL for a string of CSS or JavaScript.
+fn escape_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn escape_markup(text: &str) -> String {
@@ -370,6 +451,7 @@ fn seed(path: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::page::Resource;
     use proptest::prelude::*;
 
     fn page() -> Page {
@@ -380,6 +462,7 @@ mod tests {
             named_by,
             named_at_bytes: named_by.map_or(0, |_| PROLOGUE_BYTES + REFERENCE_BYTES * slot),
             origin: 0,
+            wait_ns: 0,
         };
         use ResourceKind::{Css, Font, Html, Image, Js};
         Page {
@@ -387,6 +470,7 @@ mod tests {
             name: "p".into(),
             title: "A \"page\" & <more>".into(),
             origins: Vec::new(),
+            hosts: Vec::new(),
             resources: vec![
                 resource("/p/", Html, 5_000, None, 0),
                 resource("/p/a.css", Css, 2_000, Some(0), 1),
@@ -443,6 +527,91 @@ mod tests {
         assert_eq!(page_body(&page, 6), b";;;;;");
         let css = String::from_utf8(page_body(&page, 1)).unwrap();
         assert_eq!(css.matches('{').count(), css.matches('}').count());
+    }
+
+    /// A document, a script of another host that names one resource of each kind, and a style sheet there.
+    fn replayed() -> Page {
+        let mut page = page();
+        page.hosts = vec!["www.test".into(), "cdn.test".into()];
+        for (index, child) in page.resources.iter_mut().enumerate().skip(1) {
+            child.origin = u16::from(index == 1 || index == 2 || index == 3);
+        }
+        let script_bytes = page.resources[2].bytes;
+        for (number, kind) in ResourceKind::ALL.iter().enumerate() {
+            page.resources.push(Resource {
+                path: format!("/p/{number}.{}", kind.name()),
+                kind: *kind,
+                bytes: 2_000,
+                named_by: Some(2),
+                named_at_bytes: script_bytes,
+                origin: 0,
+                wait_ns: 0,
+            });
+        }
+        page
+    }
+
+    #[test]
+    fn a_script_requests_what_it_names_at_its_end() {
+        let page = replayed();
+        assert_eq!(check(&page), Ok(()));
+        let body = String::from_utf8(page_body(&page, 2)).unwrap();
+        assert_eq!(body.len() as u64, page.resources[2].bytes);
+        assert!(body.starts_with(SCRIPT_PROLOGUE) && body.ends_with(SCRIPT_END), "{body}");
+        let calls: Vec<String> = body[prologue_bytes()..]
+            .split(");")
+            .filter_map(|call| Some(call.split_once("r(")?.1.split_whitespace().collect::<String>()))
+            .collect();
+        let image = format!("{{width:{},height:{}}}", image_size(2_000).0, image_size(2_000).1);
+        let expected = [
+            r#""iframe","/p/0.html""#.to_owned(),
+            r#""link","/p/1.css",c"#.to_owned(),
+            r#""script","/p/2.js""#.to_owned(),
+            format!(r#""img","/p/3.image",{image}"#),
+            r#""link","/p/4.font",f"#.to_owned(),
+        ];
+        assert_eq!(calls, expected, "by the URLs of the document, whose host they have");
+        let mut short = page;
+        short.resources[2].bytes = least_bytes(ResourceKind::Js, 5) - 1;
+        short.resources.iter_mut().skip(7).for_each(|child| child.named_at_bytes = 903);
+        let fault = check(&short).unwrap_err().to_string();
+        assert!(fault.contains("enlarge it to at least 904 bytes"), "{fault}");
+    }
+
+    #[test]
+    fn references_name_other_hosts() {
+        let page = replayed();
+        let html = String::from_utf8(page_body(&page, 0)).unwrap();
+        for expected in
+            ["href=\"//cdn.test/p/a.css\"", "src=\"//cdn.test/p/a&amp;b.png\"", "src=\"/p/tiny.js\""]
+        {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        let css = String::from_utf8(page_body(&page, 1)).unwrap();
+        assert!(css.contains("url(\"//www.test/p/f.woff2\""), "{css}");
+    }
+
+    #[test]
+    fn elements_use_what_the_style_sheets_of_their_document_name() {
+        let mut page = replayed();
+        // A style sheet that a script adds belongs to the document, that of a frame to the frame.
+        for (parent, path) in [(8, "/p/by-script.png"), (0, "/p/frame.css")] {
+            page.resources.push(Resource {
+                path: path.into(),
+                named_by: Some(parent),
+                ..page.resources[5].clone()
+            });
+        }
+        (page.resources[13].kind, page.resources[13].named_by) = (ResourceKind::Css, Some(7));
+        page.resources.push(Resource {
+            path: "/p/g.woff2".into(),
+            named_by: Some(13),
+            ..page.resources[4].clone()
+        });
+        assert_eq!(used_of_styles(&page, 0).collect::<Vec<_>>(), [4, 5, 12]);
+        assert_eq!(used_of_styles(&page, 7).collect::<Vec<_>>(), [14]);
+        let frame = String::from_utf8(page_body(&page, 7)).unwrap();
+        assert!(frame.contains("class=\"r14\""), "{frame}");
     }
 
     /// The chunks of a PNG; panics where length or CRC is wrong.

@@ -91,7 +91,7 @@ fn check_load(load: &PageLoad) {
     let http = model::variant::HttpVersion::Http2;
     let rows = load.rows(&WantedPage {
         group: 0,
-        resources: &WantedPage::resources_of(&page),
+        resources: &WantedPage::resources_of(&page, &document),
         document: &document,
         http,
     });
@@ -274,8 +274,14 @@ pub fn har(data: &[u8]) {
 pub fn markup(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(base) = Url::parse("https://a.test/") else { return };
-    let resource =
-        |url, kind, parent, named_at_bytes| Modelled { url, kind, bytes: 9, parent, named_at_bytes };
+    let resource = |url, kind, parent, named_at_bytes| Modelled {
+        url,
+        kind,
+        bytes: 9,
+        parent,
+        named_at_bytes,
+        wait_ns: 7_000_000,
+    };
     let mut all = vec![resource(base.clone(), ResourceKind::Html, None, 0)];
     let (_, references) = page_model::html_references(text);
     for reference in references.into_iter().chain(page_model::css_references(text)) {

@@ -17,7 +17,7 @@ pub struct PageTree {
     children: Vec<Vec<usize>>,
     /// The number of each path.
     paths: HashMap<String, u32>,
-    /// The hosts; 1 for a page whose bodies h123 makes.
+    /// The number of hosts.
     targets: usize,
 }
 
@@ -31,7 +31,7 @@ impl PageTree {
         };
         let children = (0..page.resources.len()).map(by_place).collect();
         let paths = page.resources.iter().map(|resource| resource.path.clone()).zip(0..).collect();
-        PageTree { page: page.clone(), children, paths, targets: page.origins.len().max(1) }
+        PageTree { page: page.clone(), children, paths, targets: page.host_count() }
     }
 
     fn target_of(&self, url: u32) -> usize {

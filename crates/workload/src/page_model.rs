@@ -3,6 +3,7 @@
 mod css;
 mod har;
 mod html;
+mod replay;
 
 use std::fmt::Write as _;
 
@@ -12,6 +13,7 @@ use model::url::Url;
 pub use css::references as css_references;
 pub use har::{HarPage, parse_har};
 pub use html::references as html_references;
+pub use replay::replay_file;
 
 /// The most resources of a modelled page.
 pub const MOST_RESOURCES: usize = 300;
@@ -40,6 +42,8 @@ pub struct Modelled {
     pub parent: Option<usize>,
     /// How much of the parent has arrived when it is requested.
     pub named_at_bytes: u64,
+    /// How long its server took before it answered, in nanoseconds; 0 if that is unknown.
+    pub wait_ns: u64,
 }
 
 /// The kind of a resource by its media type; others are treated as scripts, which have no further resources
@@ -126,6 +130,7 @@ mod tests {
             bytes,
             parent,
             named_at_bytes,
+            wait_ns: 0,
         };
         let resources = [
             modelled("https://a.test/x?q=\"1\"", ResourceKind::Html, 5_000, None, 0),

@@ -1,5 +1,6 @@
 //! A browser's command line and profile, from its templates.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -133,6 +134,7 @@ fn variables(info: &ProgramInfo, launch: &Launch<'_>, has_sandbox: bool) -> Vari
         ("variant", Value::from(launch.variant.map_or("", |variant| variant.name()))),
         ("visit", Value::from(launch.visit.name())),
         ("authority", Value::from(launch.authority.as_str())),
+        ("authorities", Value::from(authorities(launch))),
         ("host", Value::from(host(&launch.authority))),
         ("port", Value::from(launch.authority.rsplit_once(':').map_or("", |(_, port)| port))),
         ("resolver_rules", Value::from(resolver_rules(&launch.targets, launch.visit == Visit::Upgrade))),
@@ -140,6 +142,15 @@ fn variables(info: &ProgramInfo, launch: &Launch<'_>, has_sandbox: bool) -> Vari
         ("trusts_any", Value::from(launch.trusts_any())),
         ("has_sandbox", Value::from(has_sandbox)),
     ])
+}
+
+/// Host and port of the document and of the further hosts of the page, separated by commas.
+fn authorities(launch: &Launch<'_>) -> String {
+    let further = launch.targets.iter().skip(1).map(|target| authority_with_port(target));
+    let mut all: Vec<String> = std::iter::once(launch.authority.clone()).chain(further).collect();
+    let mut known = BTreeSet::new();
+    all.retain(|authority| known.insert(authority.clone()));
+    all.join(",")
 }
 
 /// The host of an authority with a port, without the brackets of IPv6.

@@ -123,8 +123,15 @@ impl Browser {
             return Some(format!("{name} does not support {variant}"));
         }
         let refused = match workload {
+            Workload::Page(page) if !page.delivery.push.is_empty() => {
+                Some(format!("{name} does not support server push"))
+            }
             Workload::Page(page) => {
-                (!page.delivery.push.is_empty()).then(|| format!("{name} does not support server push"))
+                let is_upgrade = options.connections.visit == Visit::Upgrade && !page.hosts.is_empty();
+                is_upgrade.then(|| {
+                    "the visit `upgrade` needs a page under the server's own name; remove `host` from the page"
+                        .to_owned()
+                })
             }
             Workload::Player(_) if self.protocol == Protocol::BiDi => {
                 Some(format!("{name} plays no videos; use chromium"))

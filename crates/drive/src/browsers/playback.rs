@@ -1,5 +1,6 @@
 //! A video that a player in a page of a browser plays, as the rows and the report of a run.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use model::assignment::{Assignment, ClientReport};
@@ -9,7 +10,9 @@ use model::sample::{FailureKind, Outcome, Sample};
 use model::url::Url;
 use model::variant::HttpVersion;
 use serde_json::{Value, json};
-use workload::formats::page_load::{LoadedRequest, PageLoad, PageRows, WantedPage, http_version};
+use workload::formats::page_load::{
+    LoadedRequest, PageLoad, PageRows, WantedPage, WantedResource, http_version,
+};
 use workload::formats::playback::{Playback, PlaybackEnd, PlaybackReader};
 
 use super::description::Browser;
@@ -115,8 +118,8 @@ impl Browser {
     }
 }
 
-fn wanted(resources: &[MediaResource]) -> Vec<(&str, Option<u64>)> {
-    resources.iter().map(|resource| (resource.path.as_str(), resource.bytes)).collect()
+fn wanted(resources: &[MediaResource]) -> Vec<WantedResource<'_>> {
+    resources.iter().map(|resource| (Cow::from(&resource.path), resource.bytes)).collect()
 }
 
 fn is_page(request: &LoadedRequest) -> bool {

@@ -119,7 +119,7 @@ impl Browser {
             .with_context(|| format!("cannot write to {}", folder.display()))?;
         let wanted = WantedPage {
             group: assignment.group,
-            resources: &WantedPage::resources_of(page),
+            resources: &WantedPage::resources_of(page, &document),
             document: &document,
             http: assignment.target.variant.http(),
         };

@@ -144,7 +144,8 @@ impl Crawl {
         let place = self.resources.len();
         self.seen.push(url.to_string());
         self.left_bytes = self.left_bytes.saturating_sub(fetched.body.len());
-        self.resources.push(Modelled { url, kind, bytes: fetched.sent_bytes, parent, named_at_bytes });
+        let (bytes, wait_ns) = (fetched.sent_bytes, 0);
+        self.resources.push(Modelled { url, kind, bytes, parent, named_at_bytes, wait_ns });
         Pending { place, depth: 0, base, references, text_bytes: text.len() }
     }
 }

@@ -63,7 +63,7 @@ const SERVER_VARIANT_KEYS: &[Key] = keys! {
     "key_exchange", "list of texts", "all", r#"["secp256r1"]"#,
         "The supported key exchanges: `x25519`, `secp256r1`, `secp384r1`. A study that pins another one finds the variant unsupported.";
     "delivers", "list of texts", "none", r#"["push", "early_hints"]"#,
-        "How its template can deliver pages beyond answering requests: `push`, `early_hints`, `document_delay`. A workload that uses another way finds the variant unsupported.";
+        "How its template can deliver pages beyond answering requests: `push`, `early_hints`, `document_delay`, `waits`, `hosts`. A workload that uses another way finds the variant unsupported.";
     "concurrency", "text", "unknown or unlimited", r#""{{ 64 * (set.workers or threads) }}""#,
         "A template: the number of connections that its workers serve at the same time, for the check `server_limit`; further ones wait.";
     "sends", "table", "unknown", r#"{ pacing = "no" }"#,
@@ -201,7 +201,7 @@ impl Adapter {
     /// Why a variant does not support the pins or the delivery of a page, if it does not.
     pub fn refuses(&self, variant: Variant, pins: &Pins, pages: &[Page]) -> Option<String> {
         let entry = self.variant(variant)?;
-        for means in pages.iter().flat_map(|page| page.delivery.means()) {
+        for means in pages.iter().flat_map(Page::means) {
             if let Some(reason) = means.refuses(variant) {
                 return Some(reason);
             }

@@ -15,7 +15,7 @@ use model::assignment::Trust;
 use model::error::Source;
 use model::units::counted;
 use model::url::Url;
-use workload::page_model::{page_file, parse_har};
+use workload::page_model::{HarPage, Modelled, page_file, parse_har, replay_file};
 
 use crate::connect::advice;
 use crate::connect::target::TrustOptions;
@@ -28,6 +28,7 @@ use crate::terminal::{note, print};
   h123 page-model shop.har > pages/shop.toml
   h123 page-model https://www.example.test/ -o pages/example.toml
   h123 page-model https://www.example.test/ --browser chromium
+  h123 page-model shop.har --replay -o pages/shop.toml
 
 A HAR file knows what scripts request; save one with the network tools of a browser. A URL is fetched once: at most 300 \
 resources, 50 MB, and 10 s for each.")]
@@ -46,6 +47,12 @@ pub(crate) struct PageModelArgs {
     /// Example: --browser chromium
     #[arg(long, value_name = "NAME")]
     browser: Option<String>,
+    /// Make a page that h123's origin serves, with the sizes, dependencies, hosts and think times of the real
+    /// one
+    ///
+    /// Example: --replay
+    #[arg(long)]
+    replay: bool,
     #[command(flatten)]
     trust: TrustOptions,
 }
@@ -63,11 +70,11 @@ pub(crate) fn run(
     }
     let is_url = ["http://", "https://"].iter().any(|scheme| args.source.starts_with(scheme));
     let url = || Url::parse(&args.source).map_err(UsageError);
-    let text = match (is_url, &args.browser) {
+    let model = match (is_url, &args.browser) {
         (true, Some(browser)) => {
             page_of_browser(&url()?, &args.trust.resolve()?, browser, &*watch_signals()?)?
         }
-        (true, None) => page_of_url(&url()?, &args.trust.resolve()?)?,
+        (true, None) => model_of_url(&url()?, &args.trust.resolve()?)?,
         (false, None) => page_of_har(Path::new(&args.source))?,
         (false, Some(_)) => {
             return Err(
@@ -75,8 +82,12 @@ pub(crate) fn run(
             );
         }
     };
+    let text = if args.replay { model.replay_file() } else { model.file() };
     // What was written can be read: the limits of pages hold.
     let page = Page::parse("page", Source { file: "the page", text: &text })?;
+    if args.replay {
+        workload::content::check(&page).map_err(|error| UsageError(error.to_string()))?;
+    }
     match &args.output {
         Some(output) => {
             fs::write(output, &text).with_context(|| format!("cannot write {}", output.display()))?;
@@ -87,11 +98,42 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
+/// A page that was found or recorded.
+struct PageModel {
+    title: String,
+    resources: Vec<Modelled>,
+    notes: Vec<String>,
+    /// Whether the waits for responses are known.
+    has_waits: bool,
+}
+
+impl PageModel {
+    /// The page of servers that h123 does not start.
+    fn file(&self) -> String {
+        page_file(&self.title, &self.resources, &self.notes)
+    }
+
+    /// The page that h123's origin serves.
+    fn replay_file(&self) -> String {
+        let waits = match self.has_waits {
+            true => {
+                "Think times: waits less the round trip to the host, the least of its waits and TCP handshakes."
+            }
+            false => "The source has no times of responses, so the servers do not think.",
+        };
+        replay_file(&self.title, &self.resources, &[&self.notes[..], &[waits.to_owned()]].concat())
+    }
+}
+
 /// The page file of a URL, by following its HTML and CSS.
 ///
 /// # Errors
 /// A [`UsageError`]: the document cannot be fetched, or is no page.
 pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError> {
+    model_of_url(url, trust).map(|model| model.file())
+}
+
+fn model_of_url(url: &Url, trust: &Trust) -> Result<PageModel, UsageError> {
     let found = crawl(url, trust).map_err(|error| {
         let advice = advice::on_site(&error.0, "--cacert FILE", "--insecure");
         let remedy = advice.unwrap_or_else(|| match error.0.contains("NoApplicationProtocol") {
@@ -103,11 +145,11 @@ pub(crate) fn page_of_url(url: &Url, trust: &Trust) -> Result<String, UsageError
     })?;
     let mut notes = vec![format!("Found by following {url} without running scripts.")];
     notes.extend(found.notes);
-    Ok(page_file(&url.to_string(), &found.resources, &notes))
+    Ok(PageModel { title: url.to_string(), resources: found.resources, notes, has_waits: false })
 }
 
-/// The page file of a URL, by what a browser requests for it.
-fn page_of_browser(url: &Url, trust: &Trust, name: &str, stop: &AtomicBool) -> Result<String> {
+/// The page of a URL, by what a browser requests for it.
+fn page_of_browser(url: &Url, trust: &Trust, name: &str, stop: &AtomicBool) -> Result<PageModel> {
     let browser = drive::Browsers::find(name).map_err(|error| UsageError(error.to_string()))?;
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let har = browser
@@ -117,7 +159,7 @@ fn page_of_browser(url: &Url, trust: &Trust, name: &str, stop: &AtomicBool) -> R
     Ok(page_of_har_text(&har, &fault)?)
 }
 
-fn page_of_har(path: &Path) -> Result<String, UsageError> {
+fn page_of_har(path: &Path) -> Result<PageModel, UsageError> {
     let fault = |reason: &dyn std::fmt::Display| UsageError(format!("{}: {reason}", path.display()));
     let text = read_text(path).map_err(|error| fault(&format!("{error}; name a HAR file or a URL")))?;
     page_of_har_text(&text, &fault)
@@ -126,12 +168,13 @@ fn page_of_har(path: &Path) -> Result<String, UsageError> {
 fn page_of_har_text(
     text: &str,
     fault: &dyn Fn(&dyn std::fmt::Display) -> UsageError,
-) -> Result<String, UsageError> {
+) -> Result<PageModel, UsageError> {
     let page = parse_har(text).map_err(|error| fault(&error))?;
     let mut notes = vec!["Recorded by a browser.".to_owned()];
     if page.left_out > 0 {
         let records = counted(page.left_out as u64, "record");
         notes.push(format!("{records} left out: other pages, methods, failures and repetitions."));
     }
-    Ok(page_file(&page.title, &page.resources, &notes))
+    let HarPage { title, resources, has_waits, .. } = page;
+    Ok(PageModel { title, resources, notes, has_waits })
 }

@@ -120,6 +120,9 @@ struct ServeConfig {
     certificate: Option<PathBuf>,
     /// Its private key (PEM).
     key: Option<PathBuf>,
+    /// The certificate chains for further host names, with the same key.
+    #[serde(default)]
+    hosts: BTreeMap<String, PathBuf>,
     /// The pages to serve.
     pages: Vec<Page>,
     /// The modelled media to serve.
@@ -210,8 +213,11 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
     }
     note(false, &format!("CA certificate: {} (pass it with --cacert); ports:", args.ca.display()));
     let mut config = Config::new(listen);
-    config.identity =
-        Some(Identity { certificate_pem: identity.certificate_pem.into(), key_pem: identity.key_pem.into() });
+    config.identity = Some(Identity {
+        certificate_pem: identity.certificate_pem.into(),
+        key_pem: identity.key_pem.into(),
+        hosts: Vec::new(),
+    });
     config.pages = all_pages();
     config.media = all_media();
     config.root = args.root.clone();
@@ -276,7 +282,9 @@ fn lab_config(file: &Path) -> Result<Config> {
         .with_context(|| format!("{} is not an origin's configuration", file.display()))?;
     let mut config = Config::new(written.listen.into_iter().collect());
     if let (Some(certificate), Some(key)) = (&written.certificate, &written.key) {
-        config.identity = Some(Identity { certificate_pem: read(certificate)?, key_pem: read(key)? });
+        let of_host = |(name, path): (&String, &PathBuf)| Ok((name.clone(), read(path)?));
+        let hosts = written.hosts.iter().map(of_host).collect::<Result<_>>()?;
+        config.identity = Some(Identity { certificate_pem: read(certificate)?, key_pem: read(key)?, hosts });
     }
     config.pages = written.pages;
     config.media = written.media;

@@ -36,9 +36,15 @@ impl Study<'_> {
                 node.cover_files(files)?;
             }
             fs::create_dir_all(logs).with_context(|| format!("cannot create {}", logs.display()))?;
-            start(lab, &config(lab, &topology, &cell.chain)?, logs)
+            start(lab, &config(lab, &topology, &cell.chain, self.hosts_of(cells))?, logs)
         };
         start().map(Some).map_err(|error| failed(FailureKind::Lab)(error.context("the name server")))
+    }
+
+    /// The further names of the server: the hosts of the cells' pages.
+    fn hosts_of<'a>(&'a self, cells: &'a [Cell]) -> impl Iterator<Item = &'a String> {
+        let pages = cells.iter().filter_map(|cell| self.plan.workload_of(&cell.group).workload.page());
+        pages.flat_map(|page| &page.hosts)
     }
 
     /// Whether clients look up the server's name over DNS. On the loopback only this machine's resolver could
@@ -49,12 +55,19 @@ impl Study<'_> {
 }
 
 /// The configuration: where to listen, and the server's name and address.
-fn config(lab: &Lab, topology: &Topology, chain: &ServerChain) -> Result<Config> {
+fn config<'a>(
+    lab: &Lab,
+    topology: &Topology,
+    chain: &ServerChain,
+    hosts: impl Iterator<Item = &'a String>,
+) -> Result<Config> {
     let own = topology.name_server().context("the topology was made without it")?;
     let listen = own.interfaces.iter().filter_map(|port| Some(IpAddr::from(port.v4?.0)));
     let server = lab.node(&chain.node).context("there is no node for the server")?;
     let address = server.addresses().v4;
-    let host = Host { name: SERVER_NAME.to_owned(), addresses: vec![address.into()], services: Vec::new() };
+    let names: BTreeSet<String> = hosts.cloned().chain([SERVER_NAME.to_owned()]).collect();
+    let host = |name| Host { name, addresses: vec![address.into()], services: Vec::new() };
+    let hosts = names.into_iter().map(host).collect();
     let listen = listen.map(|ip| SocketAddr::new(ip, PORT)).collect();
-    Ok(name_service::config(topology, vec![View { listen, hosts: vec![host] }]))
+    Ok(name_service::config(topology, vec![View { listen, hosts }]))
 }

@@ -170,8 +170,14 @@ impl Study<'_> {
     /// # Errors
     /// The run's outcome: it cannot be signed.
     pub(crate) fn identity_of(&self, node: &Node) -> Result<Identity, Outcome> {
-        let identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)]);
-        identity.map_err(failed(FailureKind::Server))
+        let issue = || {
+            let mut identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)])?;
+            for host in self.pages.iter().flat_map(|page| &page.hosts) {
+                self.authority.add_host(&mut identity, host)?;
+            }
+            Ok(identity)
+        };
+        issue().map_err(failed(FailureKind::Server))
     }
 
     /// The parameters that the study's servers share; the others are those of a server without variants.
@@ -216,7 +222,18 @@ impl RunningServers<'_> {
                 let variant = cell.group.variant;
                 Ok(vec![Target { variant, ..target_of(front, Variant::H2)? }])
             }
-            (None, Some(front)) => Ok(vec![target_of(front, cell.group.variant)?]),
+            (None, Some(front)) => {
+                let target = target_of(front, cell.group.variant)?;
+                let page = study.plan.workload_of(&cell.group).workload.page();
+                // The server answers for all hosts of a page, at the default port of its URLs.
+                let of_host = |host: &String| Target {
+                    authority: host.clone(),
+                    server_name: host.clone(),
+                    ..target.clone()
+                };
+                let hosts: Vec<Target> = page.into_iter().flat_map(|page| &page.hosts).map(of_host).collect();
+                Ok(if hosts.is_empty() { vec![target] } else { hosts })
+            }
             (None, None) => Err(missing()),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drive::ExternalSpec;
 use drive::client::{ClientOutcome, Limits, Stops};
 use lab::{Lab, LabError, Node, OwnFile};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference, Target};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference};
 use model::clients::{DESCRIPTORS_A_PROCESS, spread};
 use model::external::OWN_CLIENT;
 use model::options::Options;
@@ -229,19 +229,23 @@ impl Study<'_> {
             tool: &self.program,
             // Servers that h123 does not start have other keys.
             key_hash: if is_outside { "" } else { &key_hash },
-            has_names: self.cover_hosts_file(node, &assignment.target)?,
+            has_names: self.cover_hosts_file(node, assignment)?,
             stop: self.stop,
         };
         client.run(node, assignment, limits, &spec).map_err(failed(FailureKind::Client))
     }
 
-    /// Puts the server's name into a client node's /etc/hosts: most external clients cannot be given an
+    /// Puts the names of the server into a client node's /etc/hosts: most external clients cannot be given an
     /// address for a name. Returns whether the node has an /etc/hosts to itself.
-    fn cover_hosts_file(&self, node: &Node, target: &Target) -> Result<bool, LabError> {
+    fn cover_hosts_file(&self, node: &Node, assignment: &Assignment) -> Result<bool, LabError> {
         if node.is_machine() {
             return Ok(false);
         }
-        let text = format!("127.0.0.1 localhost\n{} {}\n", target.address.ip(), target.server_name);
+        let mut text = "127.0.0.1 localhost\n".to_owned();
+        let further = &assignment.options.requests.further_targets;
+        for target in std::iter::once(&assignment.target).chain(further) {
+            text += &format!("{} {}\n", target.address.ip(), target.server_name);
+        }
         node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text }])?;
         Ok(true)
     }

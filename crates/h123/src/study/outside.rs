@@ -189,7 +189,7 @@ impl Study<'_> {
     /// Adds the further hosts of a cell's page to the options of its clients.
     pub(crate) fn add_hosts(&self, cell: &Cell, further: Vec<Target>, requests: &mut RequestOptions) {
         let page = self.plan.workload_of(&cell.group).workload.page();
-        if let Some(page) = page.filter(|page| !further.is_empty() && page.is_outside()) {
+        if let Some(page) = page.filter(|_| !further.is_empty()) {
             let of_resource = |origin: u16| PathOptions { target: origin, ..PathOptions::default() };
             requests.paths = page.resources.iter().map(|resource| of_resource(resource.origin)).collect();
             requests.further_targets = further;

@@ -44,6 +44,7 @@ mod published;
 mod push;
 mod quick;
 mod real_server;
+mod replayed;
 mod schema;
 mod scripts;
 mod server_time;

@@ -44,6 +44,7 @@ impl Origin {
         config.identity = Some(Identity {
             certificate_pem: authority.clone().into(),
             key_pem: issued.signing_key.serialize_pem().into(),
+            hosts: Vec::new(),
         });
         config.pages = pages;
         config.pins = pins;

@@ -137,14 +137,16 @@ impl Plan {
 
 /// The connections that one client has open at most.
 pub fn connections_each(workload: &Workload, variant: Variant, pins: &Pins) -> u32 {
-    match workload {
+    let each = match workload {
         Workload::Page(_) | Workload::Script(Script { sets_connections: false, .. })
             if variant.http() == HttpVersion::Http11 =>
         {
             pins.http1_connections
         }
         _ => workload.connections(),
-    }
+    };
+    let hosts = workload.page().map_or(1, |page| page.hosts.len().max(1));
+    each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX))
 }
 
 /// The node of the relays to a cell's servers outside, if it has any.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::named::unknown;
+use crate::page::parse_host;
 use crate::plan::{Cell, ClientGroup, GroupEnd, PLAN_VERSION, Plan, circle_of_ends};
 use crate::player::Player;
 use crate::request_path::check_request_path;
@@ -199,6 +200,10 @@ fn check_workload(workload: &Workload) -> Checked {
                 None if index > 0 => return Err(format!("resource {index} is named by no other")),
                 _ => {}
             }
+            check_index("host", resource.origin.into(), page.host_count())?;
+        }
+        for host in &page.hosts {
+            parse_host(host)?;
         }
         let delivery = &page.delivery;
         for resource in delivery.push.iter().chain(&delivery.early_hints) {
@@ -314,6 +319,11 @@ mod tests {
                 "`video-1000k` has 2 segments and 1 durations",
             ),
             ("/media/0/presentation/tracks", json!([]), "media `film`: it has no tracks"),
+            (
+                "/workloads/0/workload/resources/0",
+                json!({ "path": "/", "kind": "html", "bytes": 9, "named_by": null, "named_at_bytes": 0, "origin": 1 }),
+                "it names host 1 of 1",
+            ),
             ("/cells/0/network", json!(7), "cell 0: it names network 7 of 1"),
             ("/cells/0/group/workload", json!(7), "cell 0: it names workload 7 of 1"),
             ("/cells/0/group/group", json!(1), "cell 0: its client group 1 follows no group 0"),
@@ -337,6 +347,10 @@ mod tests {
             let problem = problem("/cells/1/group", group);
             assert!(problem.contains(expected), "{problem}");
         }
+        let mut escaping = plan();
+        escaping["workloads"][0]["workload"]["hosts"] = json!(["../a.test"]);
+        let problem = Plan::from_json(escaping.to_string().as_bytes()).unwrap_err();
+        assert!(problem.contains("`../a.test` is not a host name"), "{problem}");
         assert!(Plan::from_json(b"null").is_err());
     }
 

@@ -73,6 +73,9 @@ fn indices(key: &str, paths: Option<&PlacedStrings>, page: &Page) -> Result<Vec<
 fn find(path: &Placed<String>, page: &Page) -> Result<usize, String> {
     match page.resources.iter().position(|resource| resource.path == path.value) {
         Some(0) => Err(format!("`{}` is the document, which is requested; remove it", path.value)),
+        Some(index) if page.resources.get(index).is_some_and(|named| named.origin > 0) => {
+            Err(format!("`{}` is on another host than the document; remove it", path.value))
+        }
         Some(index) => Ok(index),
         None => {
             let known: Vec<&str> = page.resources.iter().skip(1).map(|known| known.path.as_str()).collect();

@@ -37,6 +37,7 @@ impl Running {
         config.identity = Some(Identity {
             certificate_pem: certificate.cert.pem().into_bytes(),
             key_pem: certificate.signing_key.serialize_pem().into_bytes(),
+            hosts: Vec::new(),
         });
         config.pages = vec![page()];
         change(&mut config);
@@ -72,12 +73,14 @@ fn page() -> Page {
         named_by: (slot > 0).then_some(0),
         named_at_bytes: if slot > 0 { PROLOGUE_BYTES + REFERENCE_BYTES * slot } else { 0 },
         origin: 0,
+        wait_ns: 0,
     };
     Page {
         delivery: Default::default(),
         name: "p".into(),
         title: "Page".into(),
         origins: Vec::new(),
+        hosts: Vec::new(),
         resources: vec![
             resource("/p/", ResourceKind::Html, 4_000, 0),
             resource("/p/a b.css", ResourceKind::Css, 1_000, 1),

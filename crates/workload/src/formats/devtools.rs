@@ -425,7 +425,7 @@ pub(crate) mod tests {
         let (page, document) = (page(), Url::parse(url).unwrap());
         load.rows(&WantedPage {
             group: 3,
-            resources: &WantedPage::resources_of(&page),
+            resources: &WantedPage::resources_of(&page, &document),
             document: &document,
             http,
         })

@@ -46,9 +46,30 @@ pub(crate) struct Entry {
     pub(crate) response: EntryResponse,
     #[serde(rename = "_initiator")]
     pub(crate) initiator: Option<Initiator>,
+    #[serde(default)]
+    pub(crate) timings: Timings,
     /// What answered in place of the server, such as `memory`.
     #[serde(rename = "_fromCache")]
     pub(crate) from_cache: Option<serde_json::Value>,
+}
+
+/// The phases of a request in milliseconds; `None` or negative where it did not need them.
+#[derive(Default, Deserialize)]
+pub(crate) struct Timings {
+    /// TCP and TLS, or QUIC.
+    pub(crate) connect: Option<f64>,
+    /// TLS alone.
+    pub(crate) ssl: Option<f64>,
+    /// From the last byte of the request to the first byte of the response.
+    pub(crate) wait: Option<f64>,
+}
+
+impl Timings {
+    /// The handshake of TCP, which takes one round trip, where it can be told from that of TLS.
+    pub(crate) fn tcp_ms(&self) -> Option<f64> {
+        let tls_ms = self.ssl.filter(|ssl| *ssl > 0.0).unwrap_or(0.0);
+        self.connect.map(|connect| connect - tls_ms).filter(|tcp| *tcp > 0.0)
+    }
 }
 
 #[derive(Deserialize)]

@@ -3,10 +3,12 @@
 //! Each file of a protocol fills a [`PageLoad`]; [`PageLoad::rows`] makes the same rows of it that h123's own
 //! client has.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use model::Page;
 use model::number::small;
+use model::page::Resource;
 use model::page_events::PageEvents;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Sample};
 use model::url::Url;
@@ -102,14 +104,21 @@ pub struct WantedPage<'a> {
     pub http: HttpVersion,
 }
 
-/// A resource that the cell wants: its path, and the length of its body if it is known.
-pub type WantedResource<'a> = (&'a str, Option<u64>);
+/// A resource that the cell wants: its path, or its URL on another host, and the length of its body if it is
+/// known.
+pub type WantedResource<'a> = (Cow<'a, str>, Option<u64>);
 
 impl WantedPage<'_> {
-    /// The resources of a page. Those of a site that h123 does not serve may have changed.
-    pub fn resources_of(page: &Page) -> Vec<WantedResource<'_>> {
+    /// The resources of a page at the URL of its document. Those of a site that h123 does not serve may have
+    /// changed.
+    pub fn resources_of<'p>(page: &'p Page, document: &Url) -> Vec<WantedResource<'p>> {
+        let scheme = if document.encrypted { "https" } else { "http" };
+        let name = |resource: &'p Resource| match page.hosts.get(usize::from(resource.origin)) {
+            Some(host) if resource.origin > 0 => Cow::from(format!("{scheme}://{host}{}", resource.path)),
+            _ => Cow::from(&resource.path),
+        };
         let resources = page.resources.iter().filter(|_| !page.is_outside());
-        resources.map(|resource| (resource.path.as_str(), Some(resource.bytes))).collect()
+        resources.map(|resource| (name(resource), Some(resource.bytes))).collect()
     }
 }
 
@@ -199,8 +208,8 @@ impl<'a> RowBuilder<'a> {
         };
         // Several parts of a resource have a number each; a request is for the first.
         for (number, (path, _)) in wanted.resources.iter().enumerate() {
-            builder.rows.urls.push((*path).to_owned());
-            builder.urls.entry((*path).to_owned()).or_insert(small(number));
+            builder.rows.urls.push(path.to_string());
+            builder.urls.entry(path.to_string()).or_insert(small(number));
         }
         builder
     }
@@ -220,7 +229,10 @@ impl<'a> RowBuilder<'a> {
         let is_own = url.as_ref().is_some_and(|url| url.has_origin_of(self.wanted.document));
         let shown = url.filter(|_| is_own).map_or_else(|| request.url.clone(), |url| url.path);
         let url = self.number_of(&shown);
-        let expected_body_bytes = self.wanted.resources.get(url as usize).and_then(|(_, bytes)| *bytes);
+        let wanted = self.wanted.resources.get(url as usize);
+        let expected_body_bytes = wanted.and_then(|(_, bytes)| *bytes);
+        // The cell's server also answers for the further hosts of its page.
+        let is_own = is_own || wanted.is_some();
         let content = request.content.as_ref().map(|content| self.content_of(content));
         let sample = Sample {
             group: self.wanted.group,

@@ -20,10 +20,13 @@ pub struct HarPage {
     pub resources: Vec<Modelled>,
     /// How many entries were left out: other methods than GET, failures, repeated URLs, other schemes.
     pub left_out: usize,
+    /// Whether the file has the times from which think times follow.
+    pub has_waits: bool,
 }
 
 /// Reads a HAR file. The document is the first HTML; references lie evenly in their parents, because a HAR
-/// file does not say where they are, and a script names others at its end.
+/// file does not say where they are, and a script names others at its end. A think time is the wait for a
+/// response less the round trip to its host.
 ///
 /// # Errors
 /// It is not HAR, has no document, or is too long for a page load.
@@ -45,12 +48,16 @@ pub fn parse_har(text: &str) -> Result<HarPage, HarError> {
     let title = pages.iter().find(|known| Some(known.id.as_str()) == page).map(|page| page.title.clone());
     let mut resources: Vec<Modelled> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
+    let trips_ms = round_trips_ms(&entries);
     let of_page = entries.iter().skip_while(|entry| !std::ptr::eq(*entry, document));
     for entry in of_page.filter(|entry| entry.pageref.as_deref() == page) {
         let Some(url) = entry.usable().filter(|url| !known.contains_key(&url.to_string())) else { continue };
         let parent = (!resources.is_empty()).then(|| entry.parent(&known, &resources));
         known.insert(url.to_string(), resources.len());
-        resources.push(Modelled { url, kind: entry.kind(), bytes: entry.bytes(), parent, named_at_bytes: 0 });
+        let trip_ms = trips_ms.get(&url.origin()).copied();
+        let wait_ns = trip_ms.map_or(0, |trip_ms| entry.think_ns(trip_ms));
+        let (kind, bytes) = (entry.kind(), entry.bytes());
+        resources.push(Modelled { url, kind, bytes, parent, named_at_bytes: 0, wait_ns });
     }
     if resources.len() > MOST_RESOURCES {
         return Err(HarError(format!(
@@ -61,7 +68,22 @@ pub fn parse_har(text: &str) -> Result<HarPage, HarError> {
     spread(&mut resources);
     let left_out = count - resources.len();
     let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| resources[0].url.to_string());
-    Ok(HarPage { title, resources, left_out })
+    Ok(HarPage { title, resources, left_out, has_waits: !trips_ms.is_empty() })
+}
+
+/// The round trip to each host: the smallest of its waits, which contain one, and of its TCP handshakes. It
+/// may be too long, never too short, if nothing between server and browser answered in place of the server.
+fn round_trips_ms(entries: &[Entry]) -> HashMap<String, f64> {
+    let mut trips_ms: HashMap<String, f64> = HashMap::new();
+    for entry in entries.iter().filter(|entry| entry.from_cache.is_none()) {
+        let Ok(url) = Url::parse(&entry.request.url) else { continue };
+        let known = trips_ms.get(&url.origin()).copied();
+        let trip_ms = entry.wait_ms().into_iter().chain(entry.timings.tcp_ms()).chain(known).reduce(f64::min);
+        if let Some(trip_ms) = trip_ms {
+            trips_ms.insert(url.origin(), trip_ms);
+        }
+    }
+    trips_ms
 }
 
 impl Entry {
@@ -82,6 +104,18 @@ impl Entry {
         let sizes = [self.response.body_size, self.response.content.size];
         let size = sizes.into_iter().find(|size| *size > 0.0).unwrap_or(0.0);
         model::number::nearest(size.min(1e12))
+    }
+
+    /// The wait for the response of a server.
+    fn wait_ms(&self) -> Option<f64> {
+        self.timings.wait.filter(|wait| self.from_cache.is_none() && *wait > 0.0)
+    }
+
+    /// How long the server took in addition to a round trip, in nanoseconds.
+    fn think_ns(&self, trip_ms: f64) -> u64 {
+        const LONGEST_MS: f64 = 60_000.0;
+        let think_ms = self.wait_ms().map_or(0.0, |wait| (wait - trip_ms).clamp(0.0, LONGEST_MS));
+        model::number::nearest(think_ms * 1e6)
     }
 
     /// The resource that caused the request; the document where that is unknown.
@@ -162,6 +196,29 @@ mod tests {
                 ("/f.woff2", Some(1), 1000, 500),
                 ("/data.json", Some(2), 1000, 1000),
             ]
+        );
+    }
+
+    #[test]
+    fn think_times_are_waits_less_the_round_trip_of_the_host() {
+        let timed =
+            |url: &str, timings: &str| entry(url, "text/html", &format!(r#","timings":{{{timings}}}"#));
+        let cached = r#""wait":0.1},"_fromCache":"memory","x":{"a":0"#;
+        let text = har(&[
+            timed("https://a.test/", r#""connect":90,"ssl":60,"wait":230"#),
+            timed("https://a.test/1", r#""connect":-1,"ssl":-1,"wait":50"#),
+            timed("https://a.test/2", r#""connect":0,"wait":null"#),
+            timed("https://a.test/3", cached),
+            timed("https://b.test/1", r#""wait":20"#),
+            timed("https://b.test/2", r#""wait":1e9"#),
+            timed("https://c.test/", r#""connect":5"#),
+        ]);
+        let page = parse_har(&text).unwrap();
+        let waits_ms: Vec<u64> = page.resources.iter().map(|resource| resource.wait_ns / 1_000_000).collect();
+        assert_eq!(waits_ms, [200, 20, 0, 0, 0, 60_000, 0]);
+        assert!(
+            page.has_waits
+                && !parse_har(&har(&[entry("https://a.test/", "text/html", "")])).unwrap().has_waits
         );
     }
 

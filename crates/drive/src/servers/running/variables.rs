@@ -44,6 +44,7 @@ impl Adapter {
             ("certificate", text(&identity.certificate)),
             ("key", text(&identity.key)),
             ("ca", text(&identity.authority)),
+            ("hosts_json", Value::from(serde_json::to_string(&identity.hosts)?)),
             ("access_log", text(&folder.join(access_log))),
             ("address", Value::from(address.to_string())),
             ("ports", Value::from(ports.collect::<BTreeMap<_, _>>())),
@@ -161,6 +162,7 @@ mod tests {
             certificate: folder.join("server.pem"),
             key: folder.join("server.key"),
             authority: folder.join("authority.pem"),
+            hosts: BTreeMap::new(),
         };
         let ports: Vec<_> = (8001..).zip(variants).map(|(port, variant)| (*variant, port)).collect();
         let address = IpAddr::from([10, 0, 0, 2]);
