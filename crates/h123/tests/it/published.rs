@@ -277,3 +277,54 @@ fn the_studies_of_dash_have_their_published_size() {
         assert!(words.contains("requests of 34 minutes of the stream in 20"), "{words}");
     }
 }
+
+#[test]
+fn the_mistakes_of_the_study_of_trento_are_found() {
+    let _machine = machine();
+    let folder = folder();
+    let same = |text: String| text;
+    let summary = run_changed("dncs-httpstat-as-published", same, &[], &folder.path().join("httpstat"));
+    let asked = cell(&summary, &["HTTP/3"]);
+    let arms = check(asked, "arms_match");
+    let found = (arms["result"].as_str(), arms["measured"].as_str());
+    assert_eq!(found, (Some("caveat"), Some("no other difference; the arm called HTTP/3 speaks HTTP/2")));
+    assert_eq!(check(asked, "runs")["result"], "caveat", "{asked:#}");
+    let verdicts = summary["comparisons"].as_array().unwrap().iter().map(|comparison| &comparison["verdict"]);
+    assert!(verdicts.clone().count() > 0 && verdicts.into_iter().all(|verdict| verdict == "invalid"));
+    let table = std::fs::read_to_string(folder.path().join("httpstat/tables/httpstat.csv")).unwrap();
+    assert_eq!(table.lines().count(), 4, "{table}");
+    // Debian's nginx has no HTTP/3.
+    let arms = ["--arm", "HTTP/2", "--arm", "HTTP/1.1"];
+    let summary = run_changed("dncs-heavy-as-published", same, &arms, &folder.path().join("heavy"));
+    let workloads = check(cell(&summary, &["HTTP/2"]), "workloads_match");
+    assert_eq!(workloads["result"], "invalid", "{workloads:#}");
+    assert!(workloads["measured"].as_str().unwrap().starts_with("123 requests"), "{workloads:#}");
+}
+
+/// Ten packets do not hold the first TLS record of a long document: over TCP its headers arrive a round trip later
+/// than over QUIC, which has no records.
+#[test]
+fn a_document_waits_for_its_first_tls_record() {
+    let _machine = machine();
+    let folder = folder();
+    let options = ["--network", "slow", "--workload", "document", "--runs", "1"];
+    let mut complaints = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        let out = folder.path().join(attempt.to_string());
+        let summary = run_changed("dncs", |text| text, &options, &out);
+        complaints.clear();
+        for (variant, expected) in [("h1s", 2.0), ("h2", 2.0), ("h3", 1.0)] {
+            let cell = cell(&summary, &[variant]);
+            assert_eq!(check(cell, "version")["result"], "pass", "{cell:#}");
+            let trips = median(cell, "document_wait_time") / 50e6;
+            assert!(trips >= expected, "{variant}: {trips} round trips");
+            if trips > expected + 0.5 {
+                complaints.push(format!("{variant}: {trips} round trips, expected {expected}"));
+            }
+        }
+        if complaints.is_empty() {
+            return;
+        }
+    }
+    panic!("{complaints:?}");
+}
