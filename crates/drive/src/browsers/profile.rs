@@ -28,8 +28,8 @@ impl Drop for Profile {
 }
 
 impl Profile {
-    /// Removes the folder of Chromium's socket. It is in the folder for temporary files, because the path of a socket
-    /// must be short; a browser that was killed leaves it there.
+    /// Removes the folder of Chromium's socket. It is in the folder for temporary files, because the path of
+    /// a socket must be short; a browser that was killed leaves it there.
     fn remove_socket(&self) {
         let Ok(socket) = fs::read_link(self.0.join("SingletonSocket")) else { return };
         let Some(folder) = socket.parent() else { return };

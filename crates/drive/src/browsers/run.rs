@@ -50,7 +50,7 @@ const NANOS_PER_S: f64 = 1e9;
 const POLL: Duration = Duration::from_millis(20);
 /// The file of the profile in which Firefox names the port of BiDi.
 const PORT_FILE: &str = "WebDriverBiDiServer.json";
-/// A browser is idle if it used less than a tenth of a core for this long, and is waited for at most this long.
+/// A browser is idle if it used less than a tenth of a core for this long; it has this long to become idle.
 const SETTLE_STEP: Duration = Duration::from_nanos(SETTLE_STEP_NS);
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 const SETTLE_STEP_NS: u64 = 200_000_000;
@@ -478,8 +478,8 @@ impl Running<'_> {
         Ok(cost_since(before, self.usage()))
     }
 
-    /// Waits until the browser is idle, and returns its usage then. A new browser computes for seconds after its first
-    /// tab is open; on few cores that would be part of the load.
+    /// Waits until the browser is idle, and returns its usage then. A new browser computes for seconds after
+    /// its first tab is open; on few cores that would be part of the load.
     fn settle(&self) -> (CpuUsage, u64) {
         let until = Instant::now() + SETTLE_LIMIT;
         let mut before = self.usage();

@@ -106,8 +106,8 @@ fn check_page(cell: &Value, connect: Option<f64>, handshake: Option<f64>) -> Res
     expect_round_trips(cell, "document_wait_time", 1.0)
 }
 
-/// `h123 trace` and Chromium measure the same phases of the document: from the connect to the first byte they differ
-/// by at most 5 ms.
+/// `h123 trace` and Chromium measure the same phases of the document: from the connect to the first byte they
+/// differ by at most 5 ms.
 #[test]
 fn trace_and_chromium_agree_on_the_first_byte() {
     let _machine = machine();

@@ -301,8 +301,8 @@ fn the_mistakes_of_the_study_of_trento_are_found() {
     assert!(workloads["measured"].as_str().unwrap().starts_with("123 requests"), "{workloads:#}");
 }
 
-/// Ten packets do not hold the first TLS record of a long document: over TCP its headers arrive a round trip later
-/// than over QUIC, which has no records.
+/// Ten packets do not hold the first TLS record of a long document: over TCP its headers arrive a round trip
+/// later than over QUIC, which has no records.
 #[test]
 fn a_document_waits_for_its_first_tls_record() {
     let _machine = machine();
