@@ -126,7 +126,7 @@ fn trace_and_chromium_agree_on_the_first_byte() {
             serde_json::Deserializer::from_str(&traced).into_iter().map(Result::unwrap).collect();
         assert_eq!(traces.len(), 3, "{traced}");
         ["h1s", "h2", "h3"].iter().zip(&traces).try_for_each(|(variant, trace)| {
-            let trace = trace.as_array().map_or(trace, |all| &all[0]);
+            let trace = &trace["traces"][0];
             assert_eq!((&trace["variant"], &trace["status"]), (&json!(variant), &json!(200)), "{trace:#}");
             let phases = ["connect_ns", "handshake_ns", "wait_ns"].map(|phase| trace[phase].as_f64());
             let traced_ns: f64 = phases.into_iter().flatten().sum();
