@@ -33,11 +33,9 @@ fn assert_sound(summary: &Value) {
     for variant in ["h1s", "h3"] {
         let cell = cell(summary, &[variant]);
         assert_eq!(cell["runs_ok"], 2, "{cell:#}");
-        for name in ["version", "status", "failed_requests", "emulation", "emulator_drops"] {
+        for name in ["version", "status", "failed_requests", "emulation", "calibration", "emulator_drops"] {
             assert_eq!(check(cell, name)["result"], "pass", "{cell:#}");
         }
-        // On a busy machine a round trip may be some tens of microseconds beyond the limit of a caveat.
-        assert_ne!(check(cell, "calibration")["result"], "invalid", "{cell:#}");
     }
 }
 
