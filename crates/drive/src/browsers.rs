@@ -17,6 +17,7 @@ mod profile;
 mod progress;
 pub(crate) mod report;
 pub mod run;
+mod settle;
 
 use std::path::Path;
 

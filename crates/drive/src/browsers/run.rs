@@ -4,7 +4,6 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -29,6 +28,7 @@ use super::playback::{self, Observed};
 use super::profile::Profile;
 use super::progress::{BrowserError, failed, interrupted};
 use super::report::{LoadCost, cost_since, document_url};
+use super::settle::settle;
 use super::{chromium, firefox, players};
 use crate::client::{ClientOutcome, Limits};
 use crate::clients::run::ExternalSpec;
@@ -40,8 +40,7 @@ use crate::servers::leftover::{kill_group, programs_of_group};
 /// How long a browser may take until it can load a page, and the same as a multiple of the time for the load.
 const START_LIMIT: Duration = Duration::from_secs(60);
 const START_FACTOR: u32 = 10;
-/// How long the load of a page may take at least: the limit of a run is for its network, and a browser
-/// computes.
+/// How long a page may load at least: the limit of a run is for its network, and a browser computes.
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
 /// How long the load of a page may take that is recorded.
 const RECORD_LIMIT: Duration = Duration::from_secs(60);
@@ -50,11 +49,6 @@ const NANOS_PER_S: f64 = 1e9;
 const POLL: Duration = Duration::from_millis(20);
 /// The file of the profile in which Firefox names the port of BiDi.
 const PORT_FILE: &str = "WebDriverBiDiServer.json";
-/// A browser is idle if it used less than a tenth of a core for this long; it has this long to become idle.
-const SETTLE_STEP: Duration = Duration::from_nanos(SETTLE_STEP_NS);
-const SETTLE_LIMIT: Duration = Duration::from_secs(10);
-const SETTLE_STEP_NS: u64 = 200_000_000;
-const IDLE_SHARE: u64 = 10;
 /// How long a browser may take to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// The load as HTTP Archive in the browser's folder.
@@ -465,8 +459,7 @@ impl Running<'_> {
         }
     }
 
-    /// When a browser must be able to load a page: the time of a run is for the load, and on a busy machine
-    /// the start alone takes seconds.
+    /// When a browser must be able to load a page. On a busy machine the start alone takes seconds.
     fn ready_by(&self) -> Instant {
         Instant::now() + START_LIMIT.min(self.limits.time.saturating_mul(START_FACTOR))
     }
@@ -478,21 +471,10 @@ impl Running<'_> {
         Ok(cost_since(before, self.usage()))
     }
 
-    /// Waits until the browser is idle, and returns its usage then. A new browser computes for seconds after
-    /// its first tab is open; on few cores that would be part of the load.
+    /// Waits until the browser is idle, and returns its usage then.
     fn settle(&self) -> (CpuUsage, u64) {
-        let until = Instant::now() + SETTLE_LIMIT;
-        let mut before = self.usage();
-        loop {
-            thread::sleep(SETTLE_STEP);
-            let now = self.usage();
-            let [worked_ns, worked_before_ns] = [now, before].map(|(cpu, _)| cpu.user_ns + cpu.system_ns);
-            let is_idle = worked_ns.saturating_sub(worked_before_ns) * IDLE_SHARE < SETTLE_STEP_NS;
-            if is_idle || Instant::now() >= until || self.spec.stop.load(Ordering::Relaxed) {
-                return now;
-            }
-            before = now;
-        }
+        settle(|| self.node.cpu_usage(), self.spec.stop);
+        self.usage()
     }
 
     /// CPU time of the node, and how long its threads waited for a CPU.
