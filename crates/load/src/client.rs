@@ -44,6 +44,12 @@ impl Client {
         Client { work, hosts, conns: Vec::new(), configs, is_marked: false }
     }
 
+    /// Whether `at_once` connections to each host can take a request, or one could not be opened.
+    pub(crate) fn can_begin(&self, at_once: u32, now: u64) -> bool {
+        let at_once = at_once as usize;
+        self.hosts.iter().all(|host| host.idle.len() >= at_once || host.reopen_ns > now)
+    }
+
     /// When it must act without an event; `next_opening` is when its next connection is due.
     pub(crate) fn next_ns(&self, next_opening: Option<u64>, now: u64) -> Option<u64> {
         let reopening =

@@ -106,6 +106,8 @@ impl RequestSource for ActiveWorkload {
     forward!(fn connections(self: &Self, limit: u32) -> Connections);
     forward!(fn targets(self: &Self) -> usize);
     forward!(fn expected_body_bytes(self: &Self, url: u32) -> Option<u64>);
+    forward!(fn awaits_connections(self: &Self) -> bool);
+    forward!(fn handle_connections(self: &mut Self, now: u64));
     forward!(fn handle_time(self: &mut Self, now: u64));
     forward!(fn handle_body(self: &mut Self, url: u32, received_bytes: u64, now: u64));
     forward!(fn handle_offer(self: &mut Self, path: &str, cause: Cause, now: u64) -> Offer);

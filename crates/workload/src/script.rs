@@ -4,6 +4,9 @@
 //! dependencies, a request that waited for others is due when their responses have ended, a gap later; slower
 //! responses then delay what follows them, as they would have delayed the recorded client.
 //!
+//! A recording begins with its first request, which the recorded client sent over a connection that was ready. The
+//! replay therefore begins when its connections are ready: as many as the recorded requests needed at the same time.
+//!
 //! A request that finds no free connection waits in a queue and keeps its intended time, as in an open loop.
 
 use std::cmp::Reverse;
@@ -16,6 +19,9 @@ use model::script::{Replay, Script, ScriptEntry};
 use crate::source::{Beginning, Connections, Due, NeverSent, RequestSource};
 use crate::urls::UrlHosts;
 
+/// A client begins its session at the latest after this time: beyond it, the connection is what is measured.
+const LATEST_BEGINNING_NS: u64 = 3_000_000_000;
+
 /// A script that clients replay.
 #[derive(Debug)]
 pub struct ScriptPlan {
@@ -27,7 +33,8 @@ pub struct ScriptPlan {
     followers: Vec<Vec<u32>>,
     /// For how many others each request waits; empty by the schedule.
     awaited: Vec<u32>,
-    serves_one: bool,
+    /// The connections to each host that clients open before their session begins.
+    at_once: u32,
 }
 
 impl ScriptPlan {
@@ -57,14 +64,14 @@ impl ScriptPlan {
                 }
             }
         }
-        ScriptPlan {
-            hosts: UrlHosts::new(script.load.paths.len(), &options.requests),
-            script: script.clone(),
-            timed,
-            followers,
-            awaited,
-            serves_one: options.connections.requests_each == Some(1),
-        }
+        let hosts = UrlHosts::new(script.load.paths.len(), &options.requests);
+        // A connection that serves one request is part of that request, so none is opened ahead.
+        let at_once = match options.connections.requests_each {
+            Some(1) => 0,
+            _ if script.sets_connections => script.load.connections,
+            _ => overlap(script, &hosts),
+        };
+        ScriptPlan { hosts, script: script.clone(), timed, followers, awaited, at_once }
     }
 
     fn entry(&self, place: u32) -> Option<&ScriptEntry> {
@@ -72,11 +79,42 @@ impl ScriptPlan {
     }
 }
 
+/// How many requests of a recorded session were in flight at the same time to each of its hosts, at least one: a
+/// response has ended when what waited for it was sent, less the gap; of others, no end is known.
+fn overlap(script: &Script, hosts: &UrlHosts) -> u32 {
+    let mut ends: Vec<u64> = script.entries.iter().map(|_| u64::MAX).collect();
+    for entry in &script.entries {
+        let ended_ns = entry.at_ns.saturating_sub(entry.gap_ns);
+        for other in &entry.after {
+            if let Some(end) = ends.get_mut(*other as usize) {
+                *end = (*end).min(ended_ns);
+            }
+        }
+    }
+    // The ends of requests in flight, by host, and the most of them.
+    let mut in_flight = vec![(BinaryHeap::new(), 0); hosts.targets()];
+    for (entry, end_ns) in script.entries.iter().zip(ends) {
+        let Some((open, most)) = in_flight.get_mut(hosts.target_of(entry.url)) else { continue };
+        while open.peek().is_some_and(|Reverse(end_ns)| *end_ns <= entry.at_ns) {
+            open.pop();
+        }
+        if end_ns < u64::MAX {
+            open.push(Reverse(end_ns));
+            *most = (*most).max(open.len());
+        }
+    }
+    let least = in_flight.iter().map(|(_, most)| *most).min().unwrap_or(0);
+    u32::try_from(least).unwrap_or(u32::MAX).max(1)
+}
+
 /// A script as one client replays it.
 #[derive(Clone, Debug)]
 pub struct ScriptSource {
     plan: Arc<ScriptPlan>,
-    began_ns: u64,
+    /// When its session began; `None` while its connections are not ready.
+    began_ns: Option<u64>,
+    /// When its session begins at the latest.
+    latest_ns: u64,
     /// The place of the next request among `timed`.
     next_timed: usize,
     /// Requests whose responses have arrived for which they waited: when they are due, and their places.
@@ -96,7 +134,8 @@ impl ScriptSource {
     /// One client's replay.
     pub(crate) fn new(plan: Arc<ScriptPlan>, beginning: Beginning) -> Self {
         ScriptSource {
-            began_ns: beginning.client_ns,
+            began_ns: (plan.at_once == 0).then_some(beginning.client_ns),
+            latest_ns: beginning.client_ns.saturating_add(LATEST_BEGINNING_NS),
             next_timed: 0,
             ready: BinaryHeap::with_capacity(if plan.awaited.is_empty() {
                 0
@@ -115,12 +154,10 @@ impl ScriptSource {
 
     /// The next request and when it is due.
     fn next(&self) -> Option<(u64, u32)> {
-        if self.stopped {
-            return None;
-        }
+        let began_ns = self.began_ns.filter(|_| !self.stopped)?;
         let timed = self.plan.timed.get(self.next_timed);
-        let timed = timed
-            .and_then(|place| Some((self.began_ns.saturating_add(self.plan.entry(*place)?.at_ns), *place)));
+        let timed =
+            timed.and_then(|place| Some((began_ns.saturating_add(self.plan.entry(*place)?.at_ns), *place)));
         [timed, self.ready.peek().map(|Reverse(ready)| *ready)].into_iter().flatten().min()
     }
 
@@ -176,24 +213,34 @@ impl RequestSource for ScriptSource {
     }
 
     fn is_finished(&self, _now: u64) -> bool {
-        self.waiting == 0 && self.in_flight.is_empty() && self.next().is_none()
+        let has_begun = self.began_ns.is_some() || self.stopped;
+        has_begun && self.waiting == 0 && self.in_flight.is_empty() && self.next().is_none()
     }
 
     /// As browsers do, unless the script's workload sets the connections.
     fn connections(&self, limit: u32) -> Connections {
         let Script { load, sets_connections, .. } = &self.plan.script;
         let limit = if *sets_connections { load.connections } else { limit };
-        // A connection that serves one request is part of that request, so none is opened ahead.
-        let at_once = if *sets_connections && !self.plan.serves_one { limit } else { 0 };
-        Connections { at_once, limit, streams: load.streams }
+        Connections { at_once: self.plan.at_once, limit, streams: load.streams }
     }
 
     fn targets(&self) -> usize {
         self.queues.len()
     }
 
+    fn awaits_connections(&self) -> bool {
+        self.began_ns.is_none() && !self.stopped
+    }
+
+    fn handle_connections(&mut self, now: u64) {
+        self.began_ns.get_or_insert(now);
+    }
+
     /// Queues what is due by `now`; requests beyond the queue's limit are counted as never sent.
     fn handle_time(&mut self, now: u64) {
+        if now >= self.latest_ns {
+            self.began_ns.get_or_insert(self.latest_ns);
+        }
         let are_held = self.waiting > 0;
         while let Some(next) = self.next().filter(|(intended_ns, _)| *intended_ns <= now) {
             self.advance(next);
@@ -224,6 +271,9 @@ impl RequestSource for ScriptSource {
     }
 
     fn next_ns(&self) -> Option<u64> {
+        if self.awaits_connections() {
+            return Some(self.latest_ns);
+        }
         self.next().map(|(intended_ns, _)| intended_ns)
     }
 
@@ -266,6 +316,13 @@ mod tests {
 
     /// A client that begins at 5 s, in a group that began at 2 s.
     fn begin(script: &Script) -> ScriptSource {
+        let mut source = open(script);
+        source.handle_connections(5 * S);
+        source
+    }
+
+    /// The same client, whose connections are not ready.
+    fn open(script: &Script) -> ScriptSource {
         let plan = ScriptPlan::new(script, &Options::default());
         ScriptSource::new(Arc::new(plan), Beginning { group_ns: 2 * S, client_ns: 5 * S })
     }
@@ -356,10 +413,49 @@ mod tests {
     }
 
     #[test]
+    fn a_session_begins_when_its_connections_are_ready() {
+        let script = script(Replay::Schedule, &[entry(0, 0, &[], 0), entry(20, 1, &[], 0)]);
+        let mut source = open(&script);
+        source.handle_time(5 * S + 900 * MS);
+        assert_eq!((source.waiting(0), source.next_ns()), (0, Some(8 * S)), "none is due before");
+        assert!(source.awaits_connections() && !source.is_finished(5 * S));
+        source.handle_connections(6 * S);
+        source.handle_connections(7 * S);
+        assert!(!source.awaits_connections());
+        source.handle_time(6 * S);
+        assert_eq!(source.poll_request(0, 6 * S), Some(Due { url: 0, intended_ns: 6 * S }));
+        assert_eq!(source.next_ns(), Some(6 * S + 20 * MS));
+    }
+
+    #[test]
+    fn a_session_begins_without_connections_at_last() {
+        let mut source = open(&script(Replay::Schedule, &[entry(0, 0, &[], 0)]));
+        source.handle_time(9 * S);
+        assert_eq!(source.poll_request(0, 9 * S), Some(Due { url: 0, intended_ns: 8 * S }));
+        let mut stopped = open(&script(Replay::Schedule, &[entry(0, 0, &[], 0)]));
+        stopped.give_up();
+        assert!(stopped.is_finished(5 * S) && !stopped.awaits_connections());
+    }
+
+    #[test]
+    fn as_many_connections_as_the_recorded_requests_needed() {
+        let at_once =
+            |entries: &[ScriptEntry]| open(&script(Replay::Schedule, entries)).connections(6).at_once;
+        let player = |second: &[u32]| {
+            [entry(0, 0, &[], 0), entry(5, 1, &[], 0), entry(30, 2, &[0], 10), entry(50, 3, second, 0)]
+        };
+        // The first ends after 20 ms and the second after 50 ms; of the others, no end is known.
+        assert_eq!(at_once(&player(&[1])), 2);
+        assert_eq!(at_once(&player(&[])), 1);
+        assert_eq!(at_once(&[entry(0, 0, &[], 0), entry(20, 1, &[0], 0), entry(30, 2, &[1], 0)]), 1);
+        assert_eq!(at_once(&[]), 1);
+    }
+
+    #[test]
     fn connections_are_as_the_workload_says_or_as_in_browsers() {
         let mut own = script(Replay::Schedule, &[entry(0, 0, &[], 0)]);
         let policy = |script: &Script| begin(script).connections(6);
-        assert_eq!(policy(&own), Connections { at_once: 0, limit: 6, streams: u32::MAX });
+        assert_eq!(policy(&own), Connections { at_once: 1, limit: 6, streams: u32::MAX });
         own.sets_connections = true;
         (own.load.connections, own.load.streams) = (2, 10);
         assert_eq!(policy(&own), Connections { at_once: 2, limit: 2, streams: 10 });

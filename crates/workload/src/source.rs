@@ -181,6 +181,15 @@ pub trait RequestSource {
     /// The body of a URL that it reads, before the request is done. `urls` takes the URLs that it names.
     fn handle_content(&mut self, _url: u32, _content: &Content<'_>, _urls: &mut UrlTable) {}
 
+    /// Whether it begins when the connections that are opened at the start can take requests
+    /// ([`RequestSource::handle_connections`]).
+    fn awaits_connections(&self) -> bool {
+        false
+    }
+
+    /// The connections that are opened at the start can take requests, or one of them could not be opened.
+    fn handle_connections(&mut self, _now: u64) {}
+
     /// Queues what is due by `now`.
     fn handle_time(&mut self, _now: u64) {}
 
