@@ -89,6 +89,7 @@ impl Place {
             content,
             identity: &self.identity,
             server_name: "server.h123.test",
+            has_browsers: false,
             threads: 1,
             cpus: &[],
             seed: 1,

@@ -129,9 +129,8 @@ impl Server {
 
     /// Splits an answer over a variant for sending and enters it in the access log.
     pub(crate) fn split(&self, variant: Variant, mut answer: Answer, entry: Option<Entry>) -> Parts {
-        // Clients in cleartext cannot follow Alt-Svc, and those of HTTP/3 are there.
-        let announces = variant.is_encrypted() && !variant.is_quic();
-        if let Some(port) = self.config.alternative_port.filter(|_| announces) {
+        // Clients in cleartext cannot follow Alt-Svc.
+        if let Some(port) = self.config.alternative_port.filter(|_| variant.is_encrypted()) {
             answer.announce_http3(port);
         }
         let (head, body_bytes, content) = answer.into_parts(&self.catalogue.date);

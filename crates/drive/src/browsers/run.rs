@@ -400,7 +400,7 @@ impl Running<'_> {
         tab.load(url, Recorder::new(0), self.limits.time.max(LEAST_LIMIT)).map_err(first)?;
         let load = tab.leave().map_err(failed)?;
         if self.launch.visit == Visit::Upgrade && !load.announces_http3 {
-            let reason = "first visit: no response announced HTTP/3; set `alt_svc = true` for the server";
+            let reason = "first visit: no response announced HTTP/3 (Alt-Svc); the server has to offer it";
             return Err(Outcome::failed(FailureKind::WrongVersion, reason));
         }
         Ok(())

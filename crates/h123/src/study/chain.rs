@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drive::{Adapter, Identity, RunningServer, StartSpec, Support};
+use drive::{Adapter, ExternalClient, Identity, RunningServer, StartSpec, Support};
 use lab::{Lab, Node};
 use model::assignment::Target;
 use model::options::Visit;
@@ -133,6 +133,7 @@ impl Study<'_> {
             back: behind.last().map(|(target, _)| target),
             pins,
             pages: &self.delivered(users),
+            has_browsers: users.iter().any(|cell| self.is_browser(cell)),
             folder: &folder(FRONT),
             ..self.start_spec(&identity, seed)
         };
@@ -194,10 +195,15 @@ impl Study<'_> {
             content: &self.content,
             identity,
             server_name: SERVER_NAME,
+            has_browsers: false,
             threads: self.cores.server.len().max(1),
             cpus: &self.cores.server,
             seed,
         }
+    }
+
+    fn is_browser(&self, cell: &Cell) -> bool {
+        self.clients.get(&cell.group.client).is_some_and(ExternalClient::is_browser)
     }
 
     fn adapter(&self, name: &str) -> Result<&Adapter, Outcome> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::outside::site;
 use crate::permissions::as_user;
-use crate::tool::{Ended, H123, cell, check, folder, machine, median, processes_with, summary};
+use crate::tool::{Ended, H123, cell, check, folder, machine, median, processes_with, repository, summary};
 
 /// The round trip of the network, in ns.
 const RTT_NS: f64 = 150e6;
@@ -231,11 +231,10 @@ const VISITS: &str = "baseline = { arm = \"first\" }\nquestion = \"Which?\"\nmet
     [arm.first]\nvariant = \"h2\"\nserver = \"origin\"\nworkload = \"first\"\n\
     [arm.repeat]\nvariant = \"h2\"\nserver = \"resuming\"\nworkload = \"repeat\"\ndiffers = [\"hold\", \"workload\"]\n\
     [arm.cached]\nvariant = \"h2\"\nserver = \"keeping\"\nworkload = \"cached\"\ndiffers = [\"hold\", \"server\", \"workload\"]\n\
-    [arm.upgrade]\nvariant = \"h3\"\nserver = \"announcing\"\nworkload = \"upgrade\"\n\
+    [arm.upgrade]\nvariant = \"h3\"\nserver = \"resuming\"\nworkload = \"upgrade\"\n\
     differs = [\"hold\", \"server\", \"workload\"]\n\
     [server.resuming]\nuse = \"SERVER\"\nhold = { resumption = true }\n\
     [server.keeping]\nuse = \"SERVER\"\nset = { cacheable = true }\nhold = { resumption = true }\n\
-    [server.announcing]\nuse = \"SERVER\"\nset = { alt_svc = true }\nhold = { resumption = true }\n\
     [workload.first]\nkind = \"page\"\npage = \"small\"\nfilmstrip = true\n\
     [workload.repeat]\nkind = \"page\"\npage = \"small\"\nvisit = \"repeat\"\n\
     [workload.cached]\nkind = \"page\"\npage = \"small\"\nvisit = \"cached\"\n\
@@ -299,13 +298,20 @@ fn a_server_that_announces_nothing_fails_the_upgrade() {
     let _machine = machine();
     let folder = folder();
     let silent = study("variant = \"h3\"", "variant = [\"h3\"]\nclient = [\"chromium\"]");
-    let silent = silent.replace("\"origin\"", "\"silent\"");
-    let server = "[server.silent]\nuse = \"origin\"\nhold = { resumption = true }\n";
+    let silent = silent.replace("\"origin\"", "\"resuming\"");
+    let server = "[server.resuming]\nuse = \"silent\"\nhold = { resumption = true }\n";
+    let (stock, own) = (repository().join("servers/origin"), folder.path().join("servers/silent"));
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::copy(stock.join("server.toml"), own.join("server.toml")).unwrap();
+    let config = std::fs::read_to_string(stock.join("config.json.jinja")).unwrap();
+    let silenced = config.replace("has_browsers and", "false and");
+    assert_ne!(silenced, config);
+    std::fs::write(own.join("config.json.jinja"), silenced).unwrap();
     write(folder.path(), &format!("{silent}visit = \"upgrade\"\n{server}"));
     let mut command = Command::new(H123);
     command.args(["run", "study.toml", "--out", "out"]).current_dir(folder.path());
     let ended = Ended::of(command.output().unwrap());
-    assert!(ended.stdout.contains("set `alt_svc = true`"), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("no response announced HTTP/3"), "{}\n{}", ended.stdout, ended.stderr);
 }
 
 #[test]

@@ -11,13 +11,13 @@ const SET: [(&str, &str); 8] = [
     (
         "origin",
         "workers = 2, streams = 17, http2_window = \"70KiB\", keepalive = \"77s\", media = \"just_in_time\", \
-         index_cache = false, missing_status = \"503\", alt_svc = true, cacheable = true",
+         index_cache = false, missing_status = \"503\", cacheable = true",
     ),
     (
         "nginx",
         "workers = 2, sendfile = true, tls_record = \"4KiB\", keepalive = \"77s\", keepalive_requests = 177, \
          streams = 17, http2_chunk = \"4KiB\", http3_stream_buffer = \"32KiB\", quic_gso = true, \
-         alt_svc = true, cacheable = true",
+         cacheable = true",
     ),
     (
         "apache",

@@ -82,6 +82,7 @@ impl ServerSetup {
             content: &self.content,
             identity: &identity,
             server_name: name,
+            has_browsers: false,
             threads: 1,
             cpus: &[],
             seed: self.seed,
