@@ -20,6 +20,9 @@ const BACKLOG: i32 = 4_096;
 /// Pause after an accept(2) that failed because descriptors or memory ran out.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
+/// Connections accepted in a row before others are served.
+const ACCEPTS_AT_ONCE: u32 = 1_024;
+
 /// One listening socket.
 pub(crate) enum Listener {
     Tcp { variant: Variant, listener: TcpListener, tls: Option<TlsAcceptor> },
@@ -78,7 +81,12 @@ impl Listener {
     /// Accepts connections until the origin closes.
     pub(crate) async fn accept(self, link: Link) {
         match self {
-            Listener::Tcp { listener, tls, .. } => accept_tcp(&listener, tls.as_ref(), &link).await,
+            // The usual budget of a task is 128 accepts, and all accepted connections are served before the next 128:
+            // a thousand that arrive together would be accepted over seconds, while the first are served again and
+            // again.
+            Listener::Tcp { listener, tls, .. } => {
+                tokio::task::unconstrained(accept_tcp(&listener, tls.as_ref(), &link)).await;
+            }
             Listener::Quic { endpoint, .. } => accept_quic(&endpoint, &link).await,
         }
     }
@@ -86,7 +94,10 @@ impl Listener {
 
 async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Link) {
     let mut closing = pin!(link.closing());
-    loop {
+    for accepted_in_row in (0..ACCEPTS_AT_ONCE).cycle().skip(1) {
+        if accepted_in_row == 0 {
+            tokio::task::yield_now().await;
+        }
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut closing => return,
