@@ -315,7 +315,9 @@ impl<'a> GroupFold<'a> {
             },
             requests: per_request().map(|metric| (metric, DistributionBuilder::default())).collect(),
             window_bytes: waits_alone.then_some(window_bytes),
-            thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
+            thirds: client
+                .filter(|_| workload.is_steady())
+                .map(|client| Thirds::of(client, !workload.is_timed())),
             waits: Waits::default(),
             server: ServerFold::default(),
             external,

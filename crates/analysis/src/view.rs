@@ -112,6 +112,14 @@ impl<'a> View<'a> {
         self.totals.all.requests + self.external().map(ExternalReport::requests).sum::<u64>()
     }
 
+    /// When the time began in which these requests are counted: with the first one intended, but not in the
+    /// warm-up, in which a closed loop's first ones may have begun.
+    pub fn began_ns(&self, totals: &Totals) -> Option<u64> {
+        let warmup_ended_ns =
+            self.clients().filter_map(|client| client.warmup).map(|warmup| warmup.ended_ns).min();
+        Some(totals.all.first_intended_ns?.max(warmup_ended_ns.unwrap_or(0)))
+    }
+
     /// The connection that was opened first.
     pub fn first_connection(&self) -> Option<&'a ConnectionRow> {
         self.connections().min_by_key(|connection| connection.opened_ns)

@@ -225,7 +225,7 @@ impl Session {
     /// Fails a client's due request that found no connection.
     pub(crate) fn fail_unsent(&mut self, place: u32, due: Due, failure: Failure, now: u64) {
         let mut sample = self.row(place, due);
-        sample.done_ns = Some(now);
+        self.stamp_end(&mut sample, now);
         sample.outcome = Outcome::Failed(failure);
         self.finish(sample);
     }
@@ -259,7 +259,7 @@ impl Session {
         rows.sort_by_key(|sample| sample.request);
         let mut ended = Vec::with_capacity(rows.len());
         for mut sample in rows {
-            sample.done_ns = Some(now);
+            self.stamp_end(&mut sample, now);
             sample.outcome = Outcome::Failed(failure(&sample));
             ended.extend(sample.connection.map(|connection| (connection, ConnectionRequests::of(&sample))));
             self.finish(sample);
@@ -379,7 +379,7 @@ impl Session {
 
     pub(crate) fn end(&mut self, request: RequestId, failure: Option<Failure>, now: u64) -> Effect {
         let Some(mut sample) = self.open.remove(request) else { return Effect::None };
-        sample.done_ns = Some(now);
+        self.stamp_end(&mut sample, now);
         if let Some(client) = self.client(sample.client).filter(|_| failure.is_none()) {
             client.work.handle_body_end(sample.url, now);
         }
@@ -417,6 +417,14 @@ impl Session {
     /// What is known of the responses of a URL.
     fn expected(&self, url: u32) -> ExpectedResponse {
         self.expected.get(url as usize).copied().unwrap_or_default()
+    }
+
+    /// Enters the end of a request in its row, and the phase that follows from it.
+    fn stamp_end(&mut self, sample: &mut Sample, now: u64) {
+        sample.done_ns = Some(now);
+        if let Some(client) = self.client(sample.client) {
+            sample.phase = client.work.phase_at_end(sample.phase, now);
+        }
     }
 
     fn finish(&mut self, mut sample: Sample) {

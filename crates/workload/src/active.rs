@@ -127,6 +127,7 @@ impl RequestSource for ActiveWorkload {
     forward!(fn left(self: &Self) -> u64);
     forward!(fn warmup_ends_ns(self: &Self) -> u64);
     forward!(fn phase(self: &Self, intended_ns: u64) -> Phase);
+    forward!(fn phase_at_end(self: &Self, begun: Phase, done_ns: u64) -> Phase);
     forward!(fn think_ns(self: &mut Self) -> u64);
     forward!(fn opened_by(self: &Self, now: u64) -> (u32, Option<u64>));
 }

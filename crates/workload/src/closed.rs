@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::options::Options;
+use model::sample::Phase;
 use model::shuffle::SplitMix64;
 use model::workload::{ClosedLoop, LoopLoad, ThinkTime};
 
@@ -120,6 +121,14 @@ impl RequestSource for ClosedSource {
         self.warmup_ends_ns
     }
 
+    /// Where time ends the loop, the end of a request decides. Its end cuts off the requests in flight, most of
+    /// them long ones; if those that the warm-up's end meets in flight did not count either, throughput would
+    /// lack the time of a request in each run, and request times the long ones. What ends within a period is a
+    /// fair sample of both.
+    fn phase_at_end(&self, begun: Phase, done_ns: u64) -> Phase {
+        if self.ends_ns.is_some() && self.load().requests.is_none() { self.phase(done_ns) } else { begun }
+    }
+
     fn think_ns(&mut self) -> u64 {
         let ThinkTime { least_ns, most_ns } = self.plan.closed.think;
         if most_ns == 0 {
@@ -150,7 +159,6 @@ impl RequestSource for ClosedSource {
 #[cfg(test)]
 mod tests {
     use model::options::ConnectionOptions;
-    use model::sample::Phase;
 
     use super::*;
 
@@ -198,10 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_is_by_intention() {
-        let closed = closed(None, None);
-        assert_eq!(closed.phase(9), Phase::Warmup);
-        assert_eq!(closed.phase(10), Phase::Measure);
+    fn the_phase_is_that_of_the_end_where_time_ends_the_loop() {
+        let timed = closed(None, Some(100));
+        assert_eq!(timed.phase(9), Phase::Warmup);
+        assert_eq!(timed.phase_at_end(Phase::Warmup, 9), Phase::Warmup);
+        assert_eq!(timed.phase_at_end(Phase::Warmup, 10), Phase::Measure);
+    }
+
+    #[test]
+    fn the_phase_is_that_of_the_beginning_where_a_number_ends_the_loop() {
+        let numbered = closed(Some(3), None);
+        assert_eq!((numbered.phase(9), numbered.phase(10)), (Phase::Warmup, Phase::Measure));
+        assert_eq!(numbered.phase_at_end(Phase::Warmup, 10), Phase::Warmup);
     }
 
     #[test]

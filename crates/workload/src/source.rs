@@ -255,6 +255,11 @@ pub trait RequestSource {
         if intended_ns < self.warmup_ends_ns() { Phase::Warmup } else { Phase::Measure }
     }
 
+    /// The phase of a request that has ended, from the one in which it began.
+    fn phase_at_end(&self, begun: Phase, _done_ns: u64) -> Phase {
+        begun
+    }
+
     /// How long a stream waits between a response and its next request.
     fn think_ns(&mut self) -> u64 {
         0

@@ -117,7 +117,7 @@ mod tests {
         bench.plan.margin_share = 0.5;
         passes("steady_state", &bench);
         let found = fails("steady_state", &slowing(Bench::closed(&[Variant::H1]), 10));
-        assert!(found.measured.starts_with("last third 2."), "{}", found.measured);
+        assert!(found.measured.starts_with("last third 3×"), "{}", found.measured);
     }
 
     #[test]

@@ -42,16 +42,19 @@ impl Waits {
     }
 }
 
-/// Request times by the third of the measuring phase that contains their intended time.
+/// Request times by the third of the measuring phase that contains their intended time, or of closed loops
+/// their end: late in a run that time ends, only short requests begin and end.
 pub(super) struct Thirds {
+    by_end: bool,
     begin_ns: u64,
     end_ns: u64,
     times: [DistributionBuilder; 3],
 }
 
 impl Thirds {
-    pub(super) fn of(client: &ClientReport) -> Thirds {
+    pub(super) fn of(client: &ClientReport, by_end: bool) -> Thirds {
         Thirds {
+            by_end,
             begin_ns: client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns),
             end_ns: client.finished_ns,
             times: Default::default(),
@@ -61,7 +64,8 @@ impl Thirds {
     pub(super) fn add(&mut self, sample: &Sample) {
         let (Outcome::Ok, Some(done_ns)) = (&sample.outcome, sample.done_ns) else { return };
         let whole_ns = self.end_ns.saturating_sub(self.begin_ns).max(1);
-        let since_ns = sample.intended_ns.saturating_sub(self.begin_ns).min(whole_ns - 1);
+        let at_ns = if self.by_end { done_ns } else { sample.intended_ns };
+        let since_ns = at_ns.saturating_sub(self.begin_ns).min(whole_ns - 1);
         let third = u128::from(since_ns) * 3 / u128::from(whole_ns);
         if let Some(times) = usize::try_from(third).ok().and_then(|third| self.times.get_mut(third)) {
             times.push(number::float(done_ns.saturating_sub(sample.intended_ns)));

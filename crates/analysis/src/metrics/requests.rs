@@ -27,14 +27,14 @@ pub(super) const METRICS: &[Metric] = &[
     Metric {
         unit: "1/s",
         better: Better::Higher,
-        start: "first counted request intended",
+        start: "first counted request intended, or the end of the warm-up",
         end: "last counted response done, without the time in which the client was suspended",
         ..count("requests_per_second", "Requests per second", ANY, run_requests_per_second)
     },
     Metric {
         unit: "bit/s",
         better: Better::Higher,
-        start: "first counted request intended",
+        start: "first counted request intended, or the end of the warm-up",
         end: "last counted response done, without the time in which the client was suspended; only response bodies of \
               requests that succeeded",
         ..count("goodput", "Goodput", ANY, goodput)
@@ -164,10 +164,10 @@ fn goodput(view: &View<'_>) -> Option<f64> {
     per_second(view.totals.ok_body_bytes * 8, period_ns(view)?)
 }
 
-/// From the first counted request intended to the last response done, without the time in which all clients
-/// stood still.
+/// From the first counted request intended, but not before the end of the warm-up, to the last response done,
+/// without the time in which all clients stood still.
 fn period_ns(view: &View<'_>) -> Option<u64> {
-    let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
+    let period_ns = view.totals.all.last_done_ns?.checked_sub(view.began_ns(&view.totals)?)?;
     period_ns.checked_sub(view.clients().map(ClientReport::stood_still_ns).min().unwrap_or(0))
 }
 

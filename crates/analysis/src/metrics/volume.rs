@@ -112,7 +112,7 @@ fn hints(view: &View<'_>, of: fn(Hints) -> u32) -> Option<f64> {
 /// client. A client without a success has a goodput of 0.
 fn fairness(view: &View<'_>) -> Option<f64> {
     let goodput = |totals: &Totals| {
-        let (from, until) = (totals.all.first_intended_ns?, totals.all.last_done_ns?);
+        let (from, until) = (view.began_ns(totals)?, totals.all.last_done_ns?);
         let period_ns = until.checked_sub(from).filter(|ns| *ns > 0)?;
         Some(float(totals.ok_body_bytes) / float(period_ns))
     };

@@ -23,7 +23,7 @@ pub(super) const LOOP_KEYS: &[Key] = keys! {
     "requests", "whole number", "none", "1000",
         "Ends the run after this many requests, excluding the warm-up; 1 to 5 000 000. Excludes `duration`.";
     "duration", "duration", "none", r#""10s""#, "Ends the run this long after the warm-up. Excludes `requests`.";
-    "warmup", "duration", "`\"0s\"`", r#""1s""#, "Requests intended in this time are stored but not analysed.";
+    "warmup", "duration", "`\"0s\"`", r#""1s""#, "Requests that end in this time are stored but not analysed; with `requests` or a rate, those that were intended in it.";
 };
 /// Keys of a closed loop alone.
 pub(super) const CLOSED_KEYS: &[Key] = keys! {

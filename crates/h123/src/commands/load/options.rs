@@ -44,7 +44,7 @@ pub(crate) struct LoadOptions {
     /// Example: -d 30s
     #[arg(short, long, value_parser = parse_some_time, conflicts_with_all = ["stages", "script"])]
     pub(crate) duration: Option<u64>,
-    /// Exclude requests that begin in this time
+    /// Exclude requests that end in this time; with --requests or a rate, those that begin in it
     ///
     /// Example: --warmup 5s
     #[arg(long, value_parser = units::parse_duration_ns, default_value = "0s", conflicts_with = "script")]

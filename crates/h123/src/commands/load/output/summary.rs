@@ -230,11 +230,13 @@ impl Summary {
     pub(crate) fn of(setup: Setup, reports: &[Report], rows: Option<WrittenRows>) -> Self {
         let mut summary = Summary { setup, rows, ..Summary::default() };
         summary.setup.dns_ns.iter().for_each(|ns| summary.dns.record(*ns));
-        let mut first_intended_ns = u64::MAX;
+        let mut began_ns = u64::MAX;
         for report in reports {
             let places = summary.places(&report.client.urls);
             for tally in report.client.tallies.iter().filter(|tally| tally.key.phase == Phase::Measure) {
-                first_intended_ns = first_intended_ns.min(tally.sums.first_intended_ns.unwrap_or(u64::MAX));
+                let first_ns = tally.sums.first_intended_ns.unwrap_or(u64::MAX);
+                began_ns =
+                    began_ns.min(first_ns.max(report.client.warmup.map_or(0, |warmup| warmup.ended_ns)));
                 summary.add_tally(tally, &places);
             }
             summary.add_client(&report.client);
@@ -242,7 +244,7 @@ impl Summary {
         let ended_ns = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
         // Throughput leaves out the time in which all threads stood still.
         let gap_ns = reports.iter().map(|report| report.client.stood_still_ns()).min().unwrap_or(0);
-        let lasted_ns = ended_ns.saturating_sub(first_intended_ns).saturating_sub(gap_ns);
+        let lasted_ns = ended_ns.saturating_sub(began_ns).saturating_sub(gap_ns);
         summary.duration_ns = match summary.setup.schedule_ns {
             None => lasted_ns,
             Some(schedule_ns) if summary.stopped.is_some() => lasted_ns.min(schedule_ns),
