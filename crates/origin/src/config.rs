@@ -62,7 +62,8 @@ pub struct Config {
     /// Whether HTTP/3 accepts early data (RFC 9001, section 4.6) and answers it before the handshake is
     /// complete; requires resumption among the pins.
     pub early_data: bool,
-    /// The port at which responses over TLS or QUIC announce HTTP/3 (Alt-Svc, RFC 7838); none do where `None`.
+    /// The port at which responses over TLS or QUIC announce HTTP/3 (Alt-Svc, RFC 7838); none do where
+    /// `None`.
     pub alternative_port: Option<u16>,
     /// Whether caches may keep the resources of pages; never their documents.
     pub is_cacheable: bool,

@@ -81,9 +81,9 @@ impl Listener {
     /// Accepts connections until the origin closes.
     pub(crate) async fn accept(self, link: Link) {
         match self {
-            // The usual budget of a task is 128 accepts, and all accepted connections are served before the next 128:
-            // a thousand that arrive together would be accepted over seconds, while the first are served again and
-            // again.
+            // The usual budget of a task is 128 accepts, and all accepted connections are served before the
+            // next 128: a thousand that arrive together would be accepted over seconds, while the first are
+            // served again and again.
             Listener::Tcp { listener, tls, .. } => {
                 tokio::task::unconstrained(accept_tcp(&listener, tls.as_ref(), &link)).await;
             }

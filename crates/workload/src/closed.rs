@@ -121,10 +121,10 @@ impl RequestSource for ClosedSource {
         self.warmup_ends_ns
     }
 
-    /// Where time ends the loop, the end of a request decides. Its end cuts off the requests in flight, most of
-    /// them long ones; if those that the warm-up's end meets in flight did not count either, throughput would
-    /// lack the time of a request in each run, and request times the long ones. What ends within a period is a
-    /// fair sample of both.
+    /// Where time ends the loop, the end of a request decides. Its end cuts off the requests in flight, most
+    /// of them long ones; if those that the warm-up's end meets in flight did not count either, throughput
+    /// would lack the time of a request in each run, and request times the long ones. What ends within a
+    /// period is a fair sample of both.
     fn phase_at_end(&self, begun: Phase, done_ns: u64) -> Phase {
         if self.ends_ns.is_some() && self.load().requests.is_none() { self.phase(done_ns) } else { begun }
     }

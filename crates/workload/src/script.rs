@@ -4,8 +4,9 @@
 //! dependencies, a request that waited for others is due when their responses have ended, a gap later; slower
 //! responses then delay what follows them, as they would have delayed the recorded client.
 //!
-//! A recording begins with its first request, which the recorded client sent over a connection that was ready. The
-//! replay therefore begins when its connections are ready: as many as the recorded requests needed at the same time.
+//! A recording begins with its first request, which the recorded client sent over a connection that was
+//! ready. The replay therefore begins when its connections are ready: as many as the recorded requests needed
+//! at the same time.
 //!
 //! A request that finds no free connection waits in a queue and keeps its intended time, as in an open loop.
 
@@ -79,8 +80,8 @@ impl ScriptPlan {
     }
 }
 
-/// How many requests of a recorded session were in flight at the same time to each of its hosts, at least one: a
-/// response has ended when what waited for it was sent, less the gap; of others, no end is known.
+/// How many requests of a recorded session were in flight at the same time to each of its hosts, at least
+/// one: a response has ended when what waited for it was sent, less the gap; of others, no end is known.
 fn overlap(script: &Script, hosts: &UrlHosts) -> u32 {
     let mut ends: Vec<u64> = script.entries.iter().map(|_| u64::MAX).collect();
     for entry in &script.entries {

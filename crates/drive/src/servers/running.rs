@@ -61,8 +61,8 @@ pub struct StartSpec<'a> {
     pub identity: &'a Identity,
     /// The name in the certificate.
     pub server_name: &'a str,
-    /// Whether browsers are among its clients. It then announces HTTP/3 where it offers it, as deployed servers do:
-    /// Chromium limits its requests over HTTP/3 to servers that do not (its `ResourceScheduler`).
+    /// Whether browsers are among its clients. It then announces HTTP/3 where it offers it, as deployed
+    /// servers do: Chromium limits its requests over HTTP/3 to servers that do not (its `ResourceScheduler`).
     pub has_browsers: bool,
     /// Worker threads or processes.
     pub threads: usize,
