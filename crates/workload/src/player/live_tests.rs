@@ -47,6 +47,7 @@ fn player(catch_up: bool) -> Player {
         live: Some(live),
         cmcd: None,
         browser: None,
+        origin: None,
     }
 }
 
