@@ -5,12 +5,14 @@
 //! [`Resolver::handle_resource`], until nothing is needed.
 
 mod assembly;
+mod audio_rates;
 mod hds;
 mod hls;
 
 use model::media::{ByteRange, Presentation, Segment, Track};
 use model::url::Url;
 
+use self::audio_rates::AudioRates;
 use super::dash::read_mpd;
 use super::error::FormatError;
 use super::hds::bootstrap::Bootstrap;
@@ -80,6 +82,7 @@ pub struct Resolver {
     pending: Vec<Reference>,
     read: Vec<Resource>,
     count: SegmentCount,
+    audio_rates: AudioRates,
 }
 
 impl Resolver {
@@ -97,6 +100,7 @@ impl Resolver {
             pending: Vec::new(),
             read: Vec::new(),
             count: SegmentCount::default(),
+            audio_rates: AudioRates::default(),
         };
         match resolver.format {
             ManifestFormat::Dash => {
@@ -157,12 +161,13 @@ impl Resolver {
     ///
     /// # Errors
     /// Something is still needed, or the manifest lists no segment.
-    pub fn finish(self) -> Result<Manifest, FormatError> {
+    pub fn finish(mut self) -> Result<Manifest, FormatError> {
         if let Some(reference) = self.pending.first() {
             let url = shown(&reference.resource.url.to_string());
             let problem = format!("{url} is needed and was not read");
             return Err(FormatError::new(problem));
         }
+        self.audio_rates.fill(&mut self.periods);
         assembly::assemble(self)
     }
 
