@@ -138,6 +138,7 @@ impl Bench {
             live: None,
             cmcd: None,
             browser: None,
+            origin: None,
         };
         Bench::new(variants, Workload::Player(player), "startup_time")
     }

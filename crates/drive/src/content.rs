@@ -72,6 +72,7 @@ pub fn write_media(folder: &Path, media: &Media) -> Result<()> {
             create_parent(&to)?;
             write_feed(&from, &to, media.presentation.duration_ns())?;
         }
+        MediaSource::Site(_) => {}
     }
     match media.titles {
         0 => Ok(()),

@@ -10,6 +10,7 @@ mod folder;
 mod frames;
 mod hds;
 mod package;
+mod site;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -29,6 +30,7 @@ use frames::FRAME_NS;
 pub use crate::links::files;
 pub use ffmpeg::Stopped;
 pub use folder::read_folder;
+pub use site::read_site;
 
 /// Made media with another version has other bytes.
 const CACHE_VERSION: u32 = 2;

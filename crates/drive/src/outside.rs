@@ -6,6 +6,7 @@ mod fetch;
 mod follow;
 
 pub use crawl::{FoundPage, crawl};
+pub(crate) use discover::resolve_trust;
 pub use discover::{Offer, discover, target};
 pub use fetch::{FetchError, Fetched, Fetcher};
 pub use follow::Follower;

@@ -12,10 +12,12 @@ use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
 use model::media::Media;
 use model::named::unknown;
-use model::plan::{DIRECT, NamedWorkload};
+use model::plan::{DIRECT, NamedWorkload, RemoteTrust};
 use model::study::{Library, MetricFacts, Override, Study};
+use model::url::Url;
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
+use crate::connect::advice;
 use crate::exit::UsageError;
 
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
@@ -37,6 +39,8 @@ pub(crate) struct DataFiles {
     further_page: Option<(&'static str, DataFile)>,
     /// Media of folders that was read: every point of a study asks again.
     folders: RefCell<BTreeMap<FolderKeys, Media>>,
+    /// Media of sites that was read, by its name and manifest.
+    sites: RefCell<BTreeMap<(String, String), Media>>,
 }
 
 /// Name, folder and manifest of media.
@@ -83,6 +87,24 @@ impl Library for DataFiles {
         })?;
         let media = drive::media::read_folder(name, place, manifest).map_err(|error| format!("{error:#}"))?;
         self.folders.borrow_mut().insert(key, media.clone());
+        Ok(media)
+    }
+
+    fn media_site(&self, name: &str, manifest: &Url, trust: &RemoteTrust) -> Result<Media, String> {
+        let key = (name.to_owned(), manifest.to_string());
+        if let Some(known) = self.sites.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let media = drive::media::read_site(name, manifest, trust).map_err(|error| {
+            let reason = format!("{error:#}");
+            let keys = ("`cacert` in the server's table", "`insecure` in the server's table");
+            match advice::on_site(&reason, keys.0, keys.1) {
+                Some(advice) => format!("{reason}; {advice}"),
+                None if reason.contains("; ") => reason,
+                None => format!("{reason}; check it from this machine with `h123 urls {manifest}`"),
+            }
+        })?;
+        self.sites.borrow_mut().insert(key, media.clone());
         Ok(media)
     }
 
@@ -189,28 +211,38 @@ impl DataFiles {
 /// A [`UsageError`] if there is no such study; a [`model::InputError`] with file, line and column if it is
 /// invalid.
 pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
-    plan_with(study, overrides, None)
+    plan_with(study, overrides, Further::default())
 }
 
-/// The same with the name of a further page, and what its file would be.
+/// What a plan uses beside data files.
+#[derive(Default)]
+pub(crate) struct Further {
+    /// A page: its name, and what its file would be.
+    pub(crate) page: Option<(&'static str, DataFile)>,
+    /// Media of a site that was read already, as the study names it.
+    pub(crate) media: Option<Media>,
+}
+
+/// The same with a page or media that is no file.
 ///
 /// # Errors
 /// As [`plan_of`].
-pub(crate) fn plan_with(
-    study: &str,
-    overrides: &[Override],
-    further_page: Option<(&'static str, DataFile)>,
-) -> Result<Plan> {
+pub(crate) fn plan_with(study: &str, overrides: &[Override], further: Further) -> Result<Plan> {
     let file = find_study(study)?;
     let name = Path::new(&file.file)
         .file_stem()
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let sites = further.media.into_iter().filter_map(|media| {
+        let manifest = media.site()?.manifest.to_string();
+        Some(((media.name.clone(), manifest), media))
+    });
+    let sites = RefCell::new(sites.collect());
     let study_folder = Path::new(&file.file).parent().map(Path::to_path_buf).unwrap_or_default();
     Ok(Study::parse(
         &name,
         source(&file),
         overrides,
-        &DataFiles { study_folder, further_page, ..DataFiles::default() },
+        &DataFiles { study_folder, further_page: further.page, sites, ..DataFiles::default() },
     )?)
 }
 

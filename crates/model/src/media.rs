@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::named;
 use crate::number::float;
 use crate::units::{counted, format_bytes, format_ns, format_rate};
+use crate::url::Url;
 
 pub use hds::HdsModel;
 pub use lengths::MediaLengths;
@@ -53,6 +54,17 @@ pub enum MediaSource {
     Folder(MediaFolder),
     /// A live stream that ffmpeg feeds to the server, which cuts its segments.
     Feed(MediaFeed),
+    /// A site that has them already; nothing is served.
+    Site(MediaSite),
+}
+
+/// Media of a site, by the manifest that it had when the study was planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaSite {
+    /// The manifest, as the study names it.
+    pub manifest: Url,
+    /// Where all segments are: paths of the presentation are on this origin.
+    pub origin: String,
 }
 
 /// Media that ffmpeg sends to the server over RTMP, in real time and again and again.
@@ -211,7 +223,7 @@ impl Media {
     pub fn hds(&self) -> Option<&HdsModel> {
         match &self.source {
             MediaSource::Modelled(model) => model.hds.as_ref(),
-            MediaSource::Folder(_) | MediaSource::Feed(_) => None,
+            MediaSource::Folder(_) | MediaSource::Feed(_) | MediaSource::Site(_) => None,
         }
     }
 
@@ -255,18 +267,29 @@ impl Media {
     pub const fn feed(&self) -> Option<&MediaFeed> {
         match &self.source {
             MediaSource::Feed(feed) => Some(feed),
-            MediaSource::Modelled(_) | MediaSource::Folder(_) => None,
+            MediaSource::Modelled(_) | MediaSource::Folder(_) | MediaSource::Site(_) => None,
         }
     }
 
-    /// The lengths of the whole resources that servers have of it by their paths, in bytes. The segments of a
-    /// feed are known only while it runs.
-    pub fn files(&self) -> BTreeMap<&str, u64> {
-        if self.feed().is_some() { BTreeMap::new() } else { self.presentation.files() }
+    /// The site that has it, if it is media of one.
+    pub const fn site(&self) -> Option<&MediaSite> {
+        match &self.source {
+            MediaSource::Site(site) => Some(site),
+            MediaSource::Modelled(_) | MediaSource::Folder(_) | MediaSource::Feed(_) => None,
+        }
     }
 
-    /// The paths of its manifests: DASH, HLS, and an HLS playlist for each representation; of a feed the
-    /// playlist that the server writes.
+    /// The lengths of the whole resources that the study's servers have of it by their paths, in bytes. The
+    /// segments of a feed are known only while it runs, those of a site are there.
+    pub fn files(&self) -> BTreeMap<&str, u64> {
+        match self.source {
+            MediaSource::Feed(_) | MediaSource::Site(_) => BTreeMap::new(),
+            MediaSource::Modelled(_) | MediaSource::Folder(_) => self.presentation.files(),
+        }
+    }
+
+    /// The paths of its manifests on the study's servers: DASH, HLS, and an HLS playlist for each
+    /// representation; of a feed the playlist that the server writes.
     pub fn manifests(&self) -> Vec<String> {
         match &self.source {
             MediaSource::Modelled(_) => {
@@ -291,6 +314,7 @@ impl Media {
                 of.files.keys().filter(is_manifest).cloned().collect()
             }
             MediaSource::Feed(_) => vec![format!("{}index.m3u8", self.folder())],
+            MediaSource::Site(_) => Vec::new(),
         }
     }
 
@@ -308,7 +332,6 @@ impl Media {
                 format!("modelled: {}{titles}{live}", model.describe())
             }
             MediaSource::Folder(of) => {
-                let tracks = self.presentation.tracks.iter().map(Track::describe);
                 let bytes = of.files.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
                 format!(
                     "{}/{}, {} of {}: {}",
@@ -316,8 +339,15 @@ impl Media {
                     of.manifest,
                     counted(of.files.len() as u64, "file"),
                     format_bytes(float(bytes)),
-                    tracks.collect::<Vec<_>>().join(", ")
+                    self.presentation.describe()
                 )
+            }
+            MediaSource::Site(site) => {
+                let place = match site.manifest.origin() == site.origin {
+                    true => String::new(),
+                    false => format!(", with its segments at {}", site.origin),
+                };
+                format!("{}{place}: {}", site.manifest, self.presentation.describe())
             }
             MediaSource::Feed(feed) => {
                 let MediaFolder { folder, manifest, .. } = &feed.folder;
@@ -373,6 +403,29 @@ impl Presentation {
     /// How long it plays, in nanoseconds: as long as its longest track.
     pub fn duration_ns(&self) -> u64 {
         self.tracks.iter().map(Track::duration_ns).max().unwrap_or(0)
+    }
+
+    /// Its tracks, in words.
+    fn describe(&self) -> String {
+        self.tracks.iter().map(Track::describe).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Leaves out all segments that begin at this time or later, in nanoseconds. Every track keeps its first.
+    pub fn shorten(&mut self, length_ns: u64) {
+        for track in &mut self.tracks {
+            let mut begins_ns: u64 = 0;
+            let is_kept = |duration_ns: &&u64| {
+                let is_before = begins_ns < length_ns.max(1);
+                begins_ns = begins_ns.saturating_add(**duration_ns);
+                is_before
+            };
+            let kept = track.durations_ns.iter().take_while(is_kept).count();
+            track.durations_ns.truncate(kept);
+            for of in &mut track.representations {
+                of.segments.truncate(kept);
+                of.later_initializations.retain(|later| later.first_segment < kept);
+            }
+        }
     }
 
     /// Every segment, initialization segments included.

@@ -39,6 +39,10 @@ pub struct Player {
     /// How a browser plays it; `None` if none can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<BrowserPlay>,
+    /// The only origin that has the media, such as `https://media.example.test`; `None` if the study's servers
+    /// have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// A jump of the playback. The buffers are dropped.
@@ -429,6 +433,7 @@ mod tests {
             live: None,
             cmcd: None,
             browser: None,
+            origin: None,
         };
         let paths: Vec<String> = player.resources().into_iter().map(|resource| resource.path).collect();
         assert_eq!(paths, ["/bytes/62500", "/bytes/156250", "/bytes/500000"]);
@@ -463,6 +468,7 @@ mod tests {
             live: None,
             cmcd: None,
             browser: None,
+            origin: None,
         };
         let ranges: Vec<Option<ByteRange>> = player.resources().iter().map(|one| one.range).collect();
         assert_eq!(ranges, [0, 100, 200].map(|first| ByteRange::of_length(first, 100)));

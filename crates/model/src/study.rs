@@ -12,10 +12,11 @@ use crate::error::{DataFile, InputError, Source};
 use crate::media::Media;
 use crate::monitor::MonitorRate;
 use crate::page_cache::PageCache;
-use crate::plan::{NamedWorkload, Plan};
+use crate::plan::{NamedWorkload, Plan, RemoteTrust};
 use crate::reader::Placed;
 use crate::statistic::Statistic;
 use crate::tunable::ServerFacts;
+use crate::url::Url;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
 
@@ -183,6 +184,11 @@ pub trait Library {
     /// # Errors
     /// Why the folder or the manifest cannot be read, in one sentence.
     fn media_folder(&self, name: &str, folder: &str, manifest: Option<&str>) -> Result<Media, String>;
+    /// Media of a site: what the manifest of a URL lists now. These servers are trusted.
+    ///
+    /// # Errors
+    /// Why the manifest or something that it refers to cannot be fetched or read, in one sentence.
+    fn media_site(&self, name: &str, manifest: &Url, trust: &RemoteTrust) -> Result<Media, String>;
     /// A file of requests that a workload names: a list of URLs or a body.
     ///
     /// # Errors

@@ -9,9 +9,10 @@ use model::class::split_metric;
 use model::error::{DataFile, Source};
 use model::keys;
 use model::media::{Media, MediaFolder, MediaSource};
-use model::plan::NamedWorkload;
+use model::plan::{NamedWorkload, RemoteTrust};
 use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Override, OverrideValue, Study};
+use model::url::Url;
 use model::{Network, Page, Plan, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
 
 const TUNABLES: &[Key] = keys! { "tunable", "tables `[[tunable]]`", "none", "", "The tunables."; };
@@ -88,6 +89,10 @@ impl Library for Folders {
         let manifest = "manifest.mpd".to_owned();
         let source = MediaFolder { folder: folder.into(), manifest, files: BTreeMap::new() };
         Ok(Media { source: MediaSource::Folder(source), ..media })
+    }
+
+    fn media_site(&self, _: &str, manifest: &Url, _: &RemoteTrust) -> Result<Media, String> {
+        Err(format!("{manifest} is on a network"))
     }
 
     fn servers(&self) -> Vec<String> {

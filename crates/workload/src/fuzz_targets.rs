@@ -116,6 +116,7 @@ pub fn playback(data: &[u8]) {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     };
     let reader = PlaybackReader { group: 0, player: &player, document: &document, origin_ns: 1_000_000_000 };
     let playback = reader.read(&log);

@@ -220,6 +220,7 @@ mod tests {
             live: None,
             cmcd: None,
             browser: Some(play.clone()),
+            origin: None,
         };
         let end = |events: &[u64], end: PlaybackEnd| {
             let events = events.iter().map(|bits_per_s| event(*bits_per_s)).collect();

@@ -108,7 +108,11 @@ pub fn discover(
     Ok(Offer { address, variants, trust, notes })
 }
 
-fn resolve_trust(trust: &RemoteTrust) -> Result<Trust, FetchError> {
+/// The servers to trust, with the authorities of a file.
+///
+/// # Errors
+/// The file cannot be read, or has no authorities.
+pub(crate) fn resolve_trust(trust: &RemoteTrust) -> Result<Trust, FetchError> {
     Ok(match trust {
         RemoteTrust::System => Trust::System,
         RemoteTrust::Anyone => Trust::Anyone,

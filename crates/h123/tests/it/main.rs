@@ -49,6 +49,7 @@ mod schema;
 mod scripts;
 mod server_time;
 mod servers;
+mod site_media;
 mod statistics;
 mod streaming;
 mod tool;

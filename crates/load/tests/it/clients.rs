@@ -171,6 +171,7 @@ fn players_play_side_by_side() {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     };
     let clients = group(2, Start::Evenly { over_ns: 60 * MS });
     let report = run(&with(origin.assignment(Variant::H1, Workload::Player(player.clone())), clients));

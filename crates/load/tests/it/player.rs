@@ -21,6 +21,7 @@ fn video() -> Player {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     }
 }
 

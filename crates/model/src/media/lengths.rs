@@ -12,7 +12,7 @@ impl<'m> MediaLengths<'m> {
     /// The lengths of all files of these media.
     pub fn of(media: &'m [Media]) -> MediaLengths<'m> {
         let lengths = |media: &'m Media| match &media.source {
-            MediaSource::Modelled(_) | MediaSource::Feed(_) => media.files(),
+            MediaSource::Modelled(_) | MediaSource::Feed(_) | MediaSource::Site(_) => media.files(),
             MediaSource::Folder(of) => of.files.iter().map(|(path, bytes)| (path.as_str(), *bytes)).collect(),
         };
         MediaLengths(media.iter().map(|media| (media.name.as_str(), (media, lengths(media)))).collect())

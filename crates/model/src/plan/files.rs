@@ -70,7 +70,7 @@ impl Plan {
         let of_media = self.media.iter().flat_map(|media| media.files().into_keys());
         let of_folders = self.media.iter().filter_map(|media| match &media.source {
             MediaSource::Folder(of) => Some(of.files.keys().map(String::as_str)),
-            MediaSource::Modelled(_) | MediaSource::Feed(_) => None,
+            MediaSource::Modelled(_) | MediaSource::Feed(_) | MediaSource::Site(_) => None,
         });
         let of_media = of_media.chain(of_folders.flatten());
         let known: BTreeSet<&str> =

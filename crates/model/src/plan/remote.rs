@@ -236,6 +236,7 @@ impl Plan {
                 ));
             }
         }
+        self.cells.iter().try_for_each(|cell| self.check_player(cell))?;
         for (cell, _) in self.remote_cells() {
             self.requests_of(cell).map_err(|problem| format!("`server`: {problem}"))?;
         }
@@ -251,6 +252,24 @@ impl Plan {
              reduce runs, cells or the page, or raise `most_requests` in the server's table",
             counted(runs, "run"),
             counted(each_run, "request"),
+        ))
+    }
+
+    /// Checks that media of a site is played from there.
+    fn check_player(&self, cell: &Cell) -> Result<(), String> {
+        let named = self.workload_of(&cell.group);
+        let Some(origin) = named.workload.player().and_then(|player| player.origin.as_ref()) else {
+            return Ok(());
+        };
+        let is_there = |remote: &Remote| Url::parse(origin).is_ok_and(|url| remote.url.has_origin_of(&url));
+        if cell.chain.remote.as_ref().is_some_and(is_there) {
+            return Ok(());
+        }
+        let server = &cell.chain.server;
+        Err(format!(
+            "workload `{}`: the segments of its media are at {origin}, and not at the server `{server}`; use a server \
+             with `url = \"{origin}/\"`",
+            named.name
         ))
     }
 }

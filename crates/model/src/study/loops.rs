@@ -95,10 +95,16 @@ pub(super) fn read_media(table: &Table<'_>) -> Result<Option<Placed<String>>, In
 /// The paths of all segments of media.
 ///
 /// # Errors
-/// It is a live stream, whose segments are known only while it runs.
+/// It is a live stream, whose segments are known only while it runs, or media of a site.
 pub(super) fn paths_of(media: &Media) -> Result<Vec<String>, String> {
     if media.live_window_ns.is_some() {
         return Err(format!("`media`: `{}` is live; play it with a player, or write `paths`", media.name));
+    }
+    if let Some(site) = media.site() {
+        let (name, manifest) = (&media.name, &site.manifest);
+        return Err(format!(
+            "`media`: `{name}` is media of a site, which players play; write `urls` with what `h123 urls {manifest}` prints"
+        ));
     }
     Ok(media.segment_paths())
 }

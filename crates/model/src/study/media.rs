@@ -1,26 +1,28 @@
 //! `[media.NAME]`: media that workloads play or request.
 
-use super::Library;
 use super::factors::check_name;
 use super::ladder::read_ladder;
+use super::{Library, Study};
 use crate::error::{InputError, Source};
 use crate::keys;
 use crate::media::{
     HdsModel, Media, MediaModel, RepresentationModel, SceneModel, TrackKind, TrackModel, segment_bytes,
 };
 use crate::number::float;
+use crate::plan::RemoteTrust;
 use crate::reader::{Key, Placed, Table, read_file};
 use crate::units::{self, format_bytes};
+use crate::url::Url;
 
 pub(super) const KEYS: &[Key] = keys! {
     "folder", "text", "none: modelled media", r#""film""#,
         "The folder of existing media, relative to the current folder or to the study's. It excludes all other keys but `manifest`, and for a live stream `live` and `segment`.";
     "manifest", "text", "`manifest.mpd`, `main.m3u8` or `manifest.f4m`", r#""hds/manifest.f4m""#,
-        "The manifest in `folder` whose segments players and classes see.";
+        "The manifest in `folder` whose segments players and classes see; or, without `folder`, the URL of one: [media of a site](media.md#media-of-a-site).";
     "segment", "duration", "required without `folder`", r#""3.84s""#,
         "The duration of a segment; above 0. Of a live `folder`: how long a segment is at least, `\"3s\"` without it.";
     "length", "duration", "required without `folder`", r#""34min""#,
-        "How long it plays; the last segment has the rest. At most 10 000 segments.";
+        "How long it plays; the last segment has the rest. At most 10 000 segments. Of media of a site: the segments that begin before this time, all without it.";
     "seed", "whole number", "`1`", "42", "The seed of the sizes, 0 to 9 223 372 036 854 775 807.";
     "titles", "whole number", "none", "7000",
         "A library: copies of the media at `/media/NAME/1/` and so on, 1 to 50 000; [below](#libraries).";
@@ -83,6 +85,7 @@ pub(super) struct MediaEntry {
 enum MediaKeys {
     Modelled(Box<Media>),
     Folder { folder: Placed<String>, manifest: Option<String>, feed: Option<FeedKeys> },
+    Site { manifest: Placed<Url>, length_ns: Option<u64> },
 }
 
 /// How a folder is sent as a live stream.
@@ -146,11 +149,14 @@ fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
     let Some(folder) = table.text("folder")? else {
         return match manifest {
             None => Ok(None),
-            Some(manifest) => {
-                Err(manifest.error("`manifest` requires `folder`; add it, such as `folder = \"film\"`"))
-            }
+            Some(manifest) if is_url(&manifest.value) => read_site(table, &manifest).map(Some),
+            Some(manifest) => Err(manifest
+                .error("`manifest` requires `folder`; add it, such as `folder = \"film\"`, or write a URL")),
         };
     };
+    if let Some(manifest) = manifest.as_ref().filter(|manifest| is_url(&manifest.value)) {
+        return Err(manifest.error("`manifest` is a URL, which excludes `folder`; remove one of them"));
+    }
     let is_live = table.keys().any(|key| key.value == "live");
     let known: &[&str] = if is_live { &FEED_KEYS } else { &FEED_KEYS[..2] };
     if let Some(other) = table.keys().find(|key| !known.contains(&key.value.as_str())) {
@@ -164,6 +170,23 @@ fn read_folder(table: &Table<'_>) -> Result<Option<MediaKeys>, InputError> {
     let window = read_window(table, segment_ns)?;
     let feed = window.map(|window| FeedKeys { segment_ns, window_ns: window.value });
     Ok(Some(MediaKeys::Folder { folder, manifest: manifest.map(|manifest| manifest.value), feed }))
+}
+
+fn is_url(manifest: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| manifest.starts_with(scheme))
+}
+
+fn read_site(table: &Table<'_>, manifest: &Placed<String>) -> Result<MediaKeys, InputError> {
+    if let Some(other) = table.keys().find(|key| !["manifest", "length"].contains(&key.value.as_str())) {
+        let problem = format!("`{}` excludes a `manifest` with a URL; remove one of them", other.value);
+        return Err(other.error(problem));
+    }
+    let url =
+        Url::parse(&manifest.value).map_err(|problem| manifest.error(format!("`manifest`: {problem}")))?;
+    Ok(MediaKeys::Site {
+        manifest: Placed { value: url, place: manifest.place.clone() },
+        length_ns: table.duration_above_zero("length")?.map(|length| length.value),
+    })
 }
 
 fn read_model(table: &Table<'_>) -> Result<MediaModel, InputError> {
@@ -309,6 +332,14 @@ impl Media {
     }
 }
 
+/// How a site is trusted that has a manifest: like the server of the study that is there, or else like the
+/// first that the study does not start.
+fn trust_of(study: &Study, manifest: &Url) -> RemoteTrust {
+    let remotes = || study.servers.iter().filter_map(|server| server.remote.as_ref());
+    let found = remotes().find(|remote| remote.url.has_origin_of(manifest)).or_else(|| remotes().next());
+    found.map_or(RemoteTrust::System, |remote| remote.trust.clone())
+}
+
 /// The media of a plan: those of the study's tables, and those of files (`media/NAME.toml`) that workloads
 /// name.
 pub(super) struct MediaSet(Vec<Media>);
@@ -317,8 +348,8 @@ impl MediaSet {
     /// The media of the study's tables.
     ///
     /// # Errors
-    /// A folder or its manifest cannot be read.
-    pub(super) fn of(entries: &[MediaEntry], library: &impl Library) -> Result<MediaSet, InputError> {
+    /// A folder or a manifest cannot be read.
+    pub(super) fn of(study: &Study, library: &impl Library) -> Result<MediaSet, InputError> {
         let of = |entry: &MediaEntry| match &entry.what {
             MediaKeys::Modelled(media) => Ok(Media::clone(media)),
             MediaKeys::Folder { folder, manifest, feed } => {
@@ -329,8 +360,15 @@ impl MediaSet {
                     None => media,
                 })
             }
+            MediaKeys::Site { manifest, length_ns } => {
+                let trust = trust_of(study, &manifest.value);
+                let media = library.media_site(&entry.name.value, &manifest.value, &trust);
+                let mut media = media.map_err(|problem| manifest.error(format!("`manifest`: {problem}")))?;
+                length_ns.iter().for_each(|length_ns| media.presentation.shorten(*length_ns));
+                Ok(media)
+            }
         };
-        Ok(MediaSet(entries.iter().map(of).collect::<Result<_, _>>()?))
+        Ok(MediaSet(study.media.iter().map(of).collect::<Result<_, _>>()?))
     }
 
     /// The media of a name: a table of the study, or else a file.
@@ -384,6 +422,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan_text::plan_text;
     use crate::study::tests::{SHORT, parse};
+    use crate::units;
 
     const FILM: &str = "[media.film]\nsegment = \"2s\"\nlength = \"1min\"\n[media.film.video]\n\
                         ladder = [\"1Mbit/s\", \"8Mbit/s\"]\nspread = \"20%\"\n";
@@ -543,6 +582,80 @@ mod tests {
             let fault = with("/bytes/1", tables).unwrap_err();
             assert!(fault.contains(expected), "{tables}: {fault}");
         }
+    }
+
+    /// A player of media of a site, at a server with this table.
+    fn of_site(server: &str, media: &str) -> Result<Plan, String> {
+        parse(&SHORT.replace("page_load_time", "request_time").replace("[\"origin\"]", "[\"mine\"]").replace(
+            "kind = \"page\"\npage = \"small\"",
+            &format!(
+                "kind = 'player'\nmedia = 'film'\nbuffer = '12s'\nrule = 'dashjs'\n[server.mine]\n{server}\n\
+                 [media.film]\n{media}\n"
+            ),
+        ))
+    }
+
+    #[test]
+    fn media_of_a_site_is_played_from_where_its_segments_are() {
+        let manifest = "manifest = 'https://site.test/film.mpd?v=1'";
+        let plan = of_site("url = 'https://cdn.test:443/'", manifest).unwrap();
+        let film = &plan.media[0];
+        assert_eq!(film.manifests(), Vec::<String>::new(), "no server of the study has it");
+        assert!(film.files().is_empty());
+        let expected = "https://site.test/film.mpd?v=1, with its segments at https://cdn.test: 1 segment of video at \
+                        8 kbit/s";
+        assert_eq!(film.describe(), expected);
+        let player = plan.workloads[0].workload.player().unwrap();
+        assert_eq!((player.origin.as_deref(), &player.browser), (Some("https://cdn.test"), &None));
+        assert_eq!(player.presentation, film.presentation);
+        let json = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(Plan::from_json(&json).unwrap().media, plan.media);
+        for (server, media, expected) in [
+            (
+                "url = 'https://site.test/'",
+                manifest,
+                "the segments of its media are at https://cdn.test, and not at the server `mine`; use a server with \
+                 `url = \"https://cdn.test/\"`",
+            ),
+            ("use = 'origin'", manifest, "are at https://cdn.test, and not at the server `origin`"),
+            (
+                "url = 'https://cdn.test/'",
+                "manifest = 'https://gone.test/film.mpd'",
+                "21:12: `manifest`: https://gone.test/film.mpd does not answer",
+            ),
+            ("url = 'https://cdn.test/'", "manifest = 'https:///x'", "`manifest`: `https:///x` is not a URL"),
+            (
+                "url = 'https://cdn.test/'",
+                "folder = 'made'\nmanifest = 'https://site.test/film.mpd'",
+                "`manifest` is a URL, which excludes `folder`; remove one of them",
+            ),
+            (
+                "url = 'https://cdn.test/'",
+                "manifest = 'https://site.test/film.mpd'\nlive = '60s'",
+                "`live` excludes a `manifest` with a URL; remove one of them",
+            ),
+        ] {
+            let fault = of_site(server, media).unwrap_err();
+            assert!(fault.contains(expected), "{media}: {fault}");
+        }
+        let fault = of_media("media = 'film'", &format!("[media.film]\n{manifest}\n")).unwrap_err();
+        let expected = "write `urls` with what `h123 urls https://site.test/film.mpd?v=1` prints";
+        assert!(fault.contains(expected), "{fault}");
+    }
+
+    #[test]
+    fn a_length_leaves_out_later_segments() {
+        let film = |length: &str| {
+            let mut presentation = with("/bytes/1", FILM).unwrap().media[0].presentation.clone();
+            presentation.shorten(units::parse_duration_ns(length).unwrap());
+            presentation
+        };
+        for (length, segments) in [("1ns", 1), ("2s", 1), ("2.1s", 2), ("58s", 29), ("59s", 30), ("2h", 30)] {
+            let shortened = film(length);
+            shortened.check().unwrap();
+            assert_eq!(shortened.tracks[0].durations_ns.len(), segments, "{length}");
+        }
+        assert!(film("1s").tracks[0].representations[1].initialization.is_some());
     }
 
     #[test]

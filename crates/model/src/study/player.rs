@@ -116,10 +116,12 @@ impl PlayerEntry {
     /// # Errors
     /// There are no such media, or a key contradicts them.
     pub(super) fn resolve(&self, media: &mut MediaSet, library: &impl Library) -> Result<Player, InputError> {
+        let mut origin = None;
         let (presentation, live, browser) = match &self.source {
             PlayedSource::ConstantRate(presentation) => (presentation.clone(), None, None),
             PlayedSource::Media(name) => {
                 let media = media.find(name, library)?;
+                origin = media.site().map(|site| site.origin.clone());
                 (media.presentation.clone(), None, self.in_browser(|player| manifest_of(media, player)))
             }
             PlayedSource::Live(live) => {
@@ -139,6 +141,7 @@ impl PlayerEntry {
             live,
             cmcd: self.cmcd,
             browser,
+            origin,
         };
         player.startup_ns = self.startup_ns.unwrap_or(player.default_startup_ns());
         player.rebuffer_ns = self.rebuffer_ns.unwrap_or(player.startup_ns);

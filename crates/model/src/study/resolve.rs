@@ -57,7 +57,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let dns_rtt_ns = dns::resolve(study, &topology, &networks, &nodes)?;
     check_addresses(dns_rtt_ns, &servers)?;
     clients::check_names(study, library)?;
-    let mut media = MediaSet::of(&study.media, library)?;
+    let mut media = MediaSet::of(study, library)?;
     let matrix = Matrix {
         dns_rtt_ns,
         backends: resolve_backends(study, &topology, &networks)?,

@@ -51,7 +51,7 @@ pub(super) struct ServerEntry {
     pub(super) hold: Option<Hold>,
     node: Option<Placed<String>>,
     back: Option<BackEntry>,
-    remote: Option<Remote>,
+    pub(super) remote: Option<Remote>,
 }
 
 /// `[server.NAME.back]` as written.

@@ -7,16 +7,17 @@ use proptest::prelude::*;
 use super::*;
 use crate::backend::Backend;
 use crate::media::{
-    Media, MediaFolder, MediaSource, Presentation, Representation, Segment, Track, TrackKind,
+    Media, MediaFolder, MediaSite, MediaSource, Presentation, Representation, Segment, Track, TrackKind,
 };
 use crate::monitor::MonitorRate;
-use crate::plan::{Cell, NamedWorkload, PlannedTopology};
+use crate::plan::{Cell, NamedWorkload, PlannedTopology, RemoteTrust};
 use crate::plan_text::plan_text;
 use crate::player::{Cmcd, LivePlay, Player, Rule, Seek, constant_rate_video};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::statistic::Statistic;
 use crate::topology::Topology;
 use crate::tunable::{Contents, ServerFacts, Tunable, TunableKind};
+use crate::url::Url;
 use crate::variant::Variant;
 use crate::workload::{ClosedLoop, LoopLoad, OpenLoop, ThinkTime, Workload, WorkloadKind};
 
@@ -144,6 +145,18 @@ impl Library for TestLibrary {
             titles: 0,
             live_window_ns: None,
         })
+    }
+
+    fn media_site(&self, name: &str, manifest: &Url, _: &RemoteTrust) -> Result<Media, String> {
+        if manifest.host != "site.test" {
+            return Err(format!("{manifest} does not answer"));
+        }
+        let media = self.media_folder(name, "made", None)?;
+        let source = MediaSource::Site(MediaSite {
+            manifest: manifest.clone(),
+            origin: "https://cdn.test".to_owned(),
+        });
+        Ok(Media { source, ..media })
     }
 
     fn servers(&self) -> Vec<String> {
@@ -730,6 +743,7 @@ fn a_video_is_resolved_and_planned() {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     };
     assert_eq!(plan.workloads[0].workload, Workload::Player(player.clone()));
     assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60, "as long as its media");

@@ -386,6 +386,7 @@ pub(crate) fn of_videos() -> Fabricated {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     };
     let video = NamedWorkload {
         name: "video".to_owned(),

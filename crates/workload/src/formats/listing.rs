@@ -57,12 +57,19 @@ pub struct SegmentPlace {
     pub start: u64,
     /// Its duration in nanoseconds, or 1 number.
     pub length: u64,
+    /// Of a numbered segment whose media time is known: when it begins, and its duration, in nanoseconds.
+    pub time_ns: Option<(u64, u64)>,
 }
 
 impl SegmentPlace {
     /// That of a segment with a number.
     pub(super) const fn of_number(number: u64) -> SegmentPlace {
-        SegmentPlace { start: number, length: 1 }
+        SegmentPlace { start: number, length: 1, time_ns: None }
+    }
+
+    /// That of a segment by its media time alone, in nanoseconds.
+    pub(super) const fn of_time(start_ns: u64, duration_ns: u64) -> SegmentPlace {
+        SegmentPlace { start: start_ns, length: duration_ns, time_ns: None }
     }
 
     /// Rounding and new period starts may shift times: less than a quarter of a segment is no difference.
@@ -75,8 +82,15 @@ impl SegmentPlace {
         self.start > other.start.saturating_add(other.tolerance())
     }
 
-    /// Whether it begins after the end of another segment: something between them is missing.
+    /// Whether it begins after the end of another segment, or before it in media time: something between them
+    /// is missing.
+    ///
+    /// Numbers may be left out without a gap in the media, and media without one in the numbers.
     pub const fn leaves_gap(self, other: SegmentPlace) -> bool {
+        if let (Some((start_ns, _)), Some((before_ns, duration_ns))) = (self.time_ns, other.time_ns) {
+            let end_ns = before_ns.saturating_add(duration_ns);
+            return start_ns < before_ns || start_ns > end_ns.saturating_add(duration_ns / 4);
+        }
         let end = other.start.saturating_add(other.length);
         self.start > end.saturating_add(other.tolerance())
     }

@@ -223,6 +223,7 @@ mod tests {
             live: None,
             cmcd: None,
             browser: None,
+            origin: None,
         }
     }
 

@@ -52,10 +52,10 @@ pub(super) struct Live {
     /// When a new segment was last seen.
     fresh_ns: u64,
     reload_ns: u64,
-    /// The place of the newest known segment of each track.
-    newest: Vec<Option<SegmentPlace>>,
-    /// The first segment of each track that the manifest still lists.
-    pub(super) available: Vec<usize>,
+    /// The places of the known segments of each track.
+    places: Vec<Vec<SegmentPlace>>,
+    /// The segments of each track that the manifest still lists, ascending.
+    listed: Vec<Vec<usize>>,
     /// The live edge in the time of the media, less the time of the run: the end of the newest segment when
     /// it was first listed, at its latest.
     edge_offset_ns: Option<i128>,
@@ -92,8 +92,8 @@ impl Live {
             went_back: 0,
             fresh_ns: now,
             reload_ns: RETRY_NS,
-            newest: Vec::new(),
-            available: Vec::new(),
+            places: Vec::new(),
+            listed: Vec::new(),
             edge_offset_ns: None,
             has_ended: false,
         }
@@ -157,9 +157,25 @@ impl Live {
         model::number::nearest(speed * 100.0) * 10_000
     }
 
-    /// Where playback should be, given the end of the newest segment.
-    pub(super) const fn target_ns(&self, end_ns: u64) -> u64 {
-        end_ns.saturating_sub(self.latency_ns)
+    /// Where playback should be: at its latency before the end of the newest segment, but not before what the
+    /// manifest lists. A gap in the window leaves less media in it.
+    pub(super) fn target_ns(&self, tracks: &[TrackMedia]) -> u64 {
+        let first =
+            |(listed, of): (&Vec<usize>, &TrackMedia)| of.start_ns(listed.first().copied().unwrap_or(0));
+        let first_ns = self.listed.iter().zip(tracks).map(first).max().unwrap_or(0);
+        newest_end_ns(tracks).saturating_sub(self.latency_ns).max(first_ns)
+    }
+
+    /// Whether a track's next segment has left the window.
+    pub(super) fn has_left(&self, track: usize, next: usize) -> bool {
+        self.listed.get(track).and_then(|listed| listed.first()).is_some_and(|first| next < *first)
+    }
+
+    /// The segment that follows where the next one of a track has vanished from the middle of the window.
+    pub(super) fn after_vanished(&self, track: usize, next: usize) -> Option<usize> {
+        let listed = self.listed.get(track)?;
+        let after = listed.get(listed.partition_point(|own| *own < next)).copied()?;
+        (after > next).then_some(after)
     }
 
     /// The body of the manifest or of a reference has arrived: reads it, and adds the new segments. Whether
@@ -219,7 +235,7 @@ impl Live {
         self.add(&manifest, content.now_ns, urls, tracks)
     }
 
-    /// Adds the segments of a manifest that are new; whether there are any.
+    /// Adds the segments of a manifest that are new; whether there are any, or others are no longer listed.
     fn add(
         &mut self,
         manifest: &Manifest,
@@ -233,10 +249,10 @@ impl Live {
         }
         if tracks.is_empty() {
             *tracks = listed.iter().map(TrackMedia::without_segments).collect();
-            (self.newest, self.available) = (vec![None; tracks.len()], vec![0; tracks.len()]);
+            (self.places, self.listed) = (vec![Vec::new(); tracks.len()], vec![Vec::new(); tracks.len()]);
         }
         self.has_ended = manifest.live.is_none();
-        let mut has_new = false;
+        let (mut has_new, mut has_changed) = (false, false);
         for (number, of) in tracks.iter_mut().enumerate() {
             let same = listed.iter().zip(&manifest.places).find(|(track, _)| track.kind == of.kind);
             let Some((track, places)) = same else { return Err(PlayerFault::ManifestInvalid) };
@@ -244,7 +260,7 @@ impl Live {
             if track.representations.len() > MOST_REPRESENTATIONS {
                 return Err(PlayerFault::ManifestInvalid);
             }
-            let newest = self.newest.get(number).copied().flatten();
+            let newest = self.places[number].last().copied();
             if newest.is_some_and(|newest| newest.is_after(*last)) {
                 self.went_back += 1;
                 if self.went_back >= MOST_FAILURES {
@@ -267,12 +283,13 @@ impl Live {
             }
             has_new |= known < places.len();
             of.extend(track, known, |segment| resource(segment, urls))?;
-            self.newest[number] = before;
-            self.available[number] = of.count().saturating_sub(places.len());
+            self.places[number].extend(&places[known..]);
+            let listed = listed_of(&self.places[number], places);
+            has_changed |= std::mem::replace(&mut self.listed[number], listed) != self.listed[number];
         }
         self.went_back = 0;
         self.note_edge(manifest, has_new, now, tracks)?;
-        Ok(has_new)
+        Ok(has_new || has_changed)
     }
 
     /// Notes where the live edge is, and when to read the manifest again.
@@ -318,6 +335,21 @@ impl Live {
         self.fetch = ManifestFetch::Later(began_ns.saturating_add(self.reload_ns).max(now));
         None
     }
+}
+
+/// Which of the known segments a manifest lists, by their places, both ascending. A segment may have vanished
+/// from its middle, and one that was missing may have appeared there, which is too late.
+fn listed_of(known: &[SegmentPlace], places: &[SegmentPlace]) -> Vec<usize> {
+    let Some(first) = places.first() else { return Vec::new() };
+    let mut rest = places.iter().peekable();
+    let mut listed = Vec::with_capacity(places.len());
+    for index in known.partition_point(|own| first.is_after(*own))..known.len() {
+        while rest.next_if(|place| known[index].is_after(**place)).is_some() {}
+        if rest.peek().is_some_and(|place| !place.is_after(known[index])) {
+            listed.push(index);
+        }
+    }
+    listed
 }
 
 /// The end of the newest segment that all tracks have.

@@ -3,6 +3,10 @@
 use model::player::{LivePlay, Rule};
 
 use super::*;
+use crate::formats::hds::bootstrap::{
+    Bootstrap, Discontinuity, FragmentRun, FragmentSpan, FragmentTable, SegmentRun, SegmentTable, runs_of,
+};
+use crate::formats::hds::parse_fragment_name;
 use crate::source::{Content, RequestSource};
 
 const MS: u64 = 1_000_000;
@@ -47,6 +51,7 @@ fn player(catch_up: bool) -> Player {
         live: Some(live),
         cmcd: None,
         browser: None,
+        origin: None,
     }
 }
 
@@ -338,4 +343,166 @@ fn gaps_in_a_playlist_keep_its_numbers() {
     let expected: Vec<u64> = (47..).filter(|number| *number != 53).take(numbers.len()).collect();
     assert_eq!(numbers, expected);
     assert!(numbers.len() >= 27, "{numbers:?}");
+}
+
+/// A bootstrap of fragments of a live stream, given by their numbers and the times at which they begin, in
+/// milliseconds. A gap before the first one has a discontinuity entry, so that segments are known.
+fn live_bootstrap(fragments: &[(u32, u64)]) -> Vec<u8> {
+    let spans: Vec<FragmentSpan> = fragments
+        .iter()
+        .map(|(number, start)| FragmentSpan { number: *number, start: *start, duration: 2_000 })
+        .collect();
+    let first = spans[0];
+    let segment = (first.number - 1) / 5;
+    let gap = FragmentRun {
+        first_fragment: segment * 5 + 1,
+        first_time: first.start,
+        duration: 0,
+        discontinuity: Some(Discontinuity::Numbers),
+    };
+    let has_gap = gap.first_fragment < first.number;
+    let runs: Vec<FragmentRun> = has_gap.then_some(gap).into_iter().chain(runs_of(&spans, false)).collect();
+    let last = fragments.last().map_or(0, |(_, start)| start + 2_000);
+    let bootstrap = Bootstrap {
+        timescale: 1_000,
+        is_live: true,
+        current_time: last,
+        segment_tables: vec![SegmentTable {
+            runs: vec![SegmentRun { first_segment: segment + 1, fragments_per_segment: 5 }],
+            ..SegmentTable::default()
+        }],
+        fragment_tables: vec![FragmentTable { timescale: 1_000, runs, ..FragmentTable::default() }],
+        ..Bootstrap::default()
+    };
+    let mut bytes = Vec::new();
+    bootstrap.write(&mut bytes);
+    bytes
+}
+
+/// What a player of a live HDS stream requests, by the numbers of the fragments, and its events. The window
+/// comes from the time of the stream in milliseconds; a fragment that it lacks is not served.
+fn fragments_watched(
+    mut player: Player,
+    window: impl Fn(u64) -> Vec<(u32, u64)>,
+) -> (Vec<u32>, Vec<PlayerEvent>) {
+    player.live.as_mut().unwrap().manifest = "/live/manifest.f4m".to_owned();
+    let manifest = "<manifest xmlns='http://ns.adobe.com/f4m/1.0'><streamType>live</streamType>\
+                    <bootstrapInfo profile='named' id='b' url='film.bootstrap'/>\
+                    <media url='film' bitrate='1000' bootstrapInfoId='b'/></manifest>";
+    let mut requested = Vec::new();
+    let (events, _) = watch(&player, |path, now_ms| {
+        let listed = window(AGE_MS + now_ms);
+        match path {
+            "/live/manifest.f4m" => (20, Some(manifest.as_bytes().to_vec())),
+            "/live/film.bootstrap" => (20, Some(live_bootstrap(&listed))),
+            fragment => {
+                let (_, segment, number) = parse_fragment_name(fragment).unwrap();
+                assert_eq!(segment, 1 + (number - 1) / 5, "{fragment}");
+                requested.push(number);
+                let exists = listed.iter().any(|(own, _)| *own == number);
+                (300, exists.then(|| vec![0; 1000]))
+            }
+        }
+    });
+    (requested, events)
+}
+
+fn count_of(events: &[PlayerEvent], what: PlayerEventKind) -> usize {
+    events.iter().filter(|event| event.what == what).count()
+}
+
+fn assert_watched(events: &[PlayerEvent]) {
+    let last = events.last().unwrap();
+    assert_eq!((last.what, last.at_ns, last.fault), (PlayerEventKind::Ended, 60 * S, None), "{events:#?}");
+    assert_eq!(count_of(events, PlayerEventKind::Failed), 0, "{events:#?}");
+}
+
+/// The complete fragments of a stream by their times, with these numbers, in a sliding window.
+fn sliding(now_ms: u64, number: impl Fn(u64) -> Option<u32>) -> Vec<(u32, u64)> {
+    let end = now_ms / SEGMENT_MS;
+    (end - WINDOW..end).filter_map(|place| Some((number(place)?, place * SEGMENT_MS))).collect()
+}
+
+/// Every fourth number is left out; nothing of the media is.
+#[test]
+fn numbers_of_fragments_may_have_gaps_without_gaps_in_the_media() {
+    let number = |place: u64| u32::try_from(place + place / 3).unwrap() + 1;
+    let (requested, events) =
+        fragments_watched(player(false), |now_ms| sliding(now_ms, |place| Some(number(place))));
+    assert_watched(&events);
+    assert_eq!(count_of(&events, PlayerEventKind::Stalled), 0, "{events:#?}");
+    let expected: Vec<u32> = (47..).map(number).take(requested.len()).collect();
+    assert_eq!(requested, expected);
+    assert!(requested.len() >= 28, "{requested:?}");
+    let latencies = latencies_s(&events);
+    assert!(latencies[1..].iter().all(|latency| (6.0..9.0).contains(latency)), "{latencies:?}");
+}
+
+/// Fragments that packagers lost leave a gap in numbers and times; it slides through the window until only
+/// newer fragments are listed.
+#[test]
+fn missing_fragments_slide_through_the_window() {
+    for lost in [1, 2, 3, 4] {
+        let is_lost = move |place: u64| (55..55 + lost).contains(&place);
+        let window =
+            |now_ms| sliding(now_ms, |place| (!is_lost(place)).then(|| u32::try_from(place + 1).unwrap()));
+        let (requested, events) = fragments_watched(player(false), window);
+        assert_watched(&events);
+        assert!(requested.iter().all(|number| !is_lost(u64::from(*number) - 1)), "{requested:?}");
+        assert!(requested.is_sorted_by(|one, next| one < next) && requested.len() >= 24, "{requested:?}");
+        // The lost media is left out of its time, and the edge is noted anew.
+        let latency_s = *latencies_s(&events).last().unwrap();
+        assert!((2.0..9.0).contains(&latency_s), "{lost} lost: {latency_s} s");
+    }
+}
+
+/// The packager lost media, and numbers on without a gap.
+#[test]
+fn times_of_fragments_may_have_gaps_without_gaps_in_the_numbers() {
+    let number = |place: u64| match place {
+        0..55 => Some(u32::try_from(place).unwrap() + 1),
+        55..57 => None,
+        _ => Some(u32::try_from(place).unwrap() - 1),
+    };
+    let (requested, events) = fragments_watched(player(false), |now_ms| sliding(now_ms, number));
+    assert_watched(&events);
+    let expected: Vec<u32> = (48..).take(requested.len()).collect();
+    assert_eq!(requested, expected, "the numbers have no gap");
+    let latencies = latencies_s(&events);
+    // Without the two fragments, playback is nearer to the edge.
+    assert!(latencies.last().unwrap() < &9.0, "{latencies:?}");
+}
+
+/// The window of a stream whose packager lost much has less media than the player's latency, at first a
+/// single fragment.
+#[test]
+fn a_player_does_not_begin_before_the_window() {
+    let has = |place: u64| place >= 51 || place == 48;
+    let window = |now_ms: u64| sliding(now_ms, |place| has(place).then(|| u32::try_from(place + 1).unwrap()));
+    let (requested, events) = fragments_watched(player(false), window);
+    assert_watched(&events);
+    let expected: Vec<u32> = (48..)
+        .filter(|place| has(*place))
+        .map(|place| u32::try_from(place + 1).unwrap())
+        .take(requested.len())
+        .collect();
+    assert_eq!(requested, expected);
+}
+
+/// A fragment that was listed is withdrawn before the player requests it, and it goes on after it.
+#[test]
+fn a_fragment_may_vanish_from_the_window() {
+    let number = |now_ms: u64| {
+        move |place: u64| {
+            let has_vanished = place == 56 && now_ms >= 57 * SEGMENT_MS + 1_500;
+            (!has_vanished).then(|| u32::try_from(place + 1).unwrap())
+        }
+    };
+    let mut hesitant = Player { goal_ns: 2 * S, ..player(false) };
+    hesitant.live.as_mut().unwrap().latency_ns = 8 * S;
+    let (requested, events) = fragments_watched(hesitant, |now_ms| sliding(now_ms, number(now_ms)));
+    assert_watched(&events);
+    assert!(!requested.contains(&57) && requested.contains(&56) && requested.contains(&58), "{requested:?}");
+    assert_eq!(count_of(&events, PlayerEventKind::Seeked), 0, "{events:#?}");
+    assert_eq!(count_of(&events, PlayerEventKind::Stalled), 0, "{events:#?}");
 }

@@ -183,11 +183,12 @@ impl VideoPlayer {
         self.live.as_ref().is_some_and(|live| !live.has_ended)
     }
 
-    /// The manifest lists new segments: playback begins, or jumps if the next segment is no longer listed.
+    /// The manifest lists other segments: playback begins, or jumps if the next segment is no longer listed.
     fn handle_new_segments(&mut self, media: &[TrackMedia]) {
         let Some(live) = &self.live else { return };
-        let target_ns = live.target_ns(live::newest_end_ns(media));
-        let is_left = |(track, available): (&TrackPlayer, &usize)| track.next < *available;
+        let target_ns = live.target_ns(media);
+        let mut next = self.tracks.iter().map(|track| track.next).enumerate();
+        let is_left = next.any(|(number, next)| live.has_left(number, next));
         if self.tracks.is_empty() {
             let rule = self.video.player.rule;
             self.tracks = media.iter().map(|of| TrackPlayer::new(rule, of)).collect();
@@ -196,7 +197,7 @@ impl VideoPlayer {
             for (track, of) in self.tracks.iter_mut().zip(media) {
                 track.seek(of, self.position_ns);
             }
-        } else if self.tracks.iter().zip(&live.available).any(is_left) {
+        } else if is_left {
             self.jump(media, target_ns);
         }
     }
@@ -204,6 +205,7 @@ impl VideoPlayer {
     /// Wants the next segment of each track that is due.
     fn want_due(&mut self, media: &[TrackMedia]) {
         for number in 0..self.tracks.len() {
+            self.skip_vanished(media, number);
             let (track, of) = (&self.tracks[number], &media[number]);
             let is_due = track.fetch == Fetch::Idle
                 && !track.has_all(of)
@@ -214,6 +216,16 @@ impl VideoPlayer {
                 self.want(media, number, place);
             }
         }
+    }
+
+    /// Leaves out a track's next segments if they have vanished from the window of a live stream; whether it
+    /// did. Their time passes like that of the picture before them.
+    fn skip_vanished(&mut self, media: &[TrackMedia], number: usize) -> bool {
+        let track = &mut self.tracks[number];
+        let after = self.live.as_ref().and_then(|live| live.after_vanished(number, track.next));
+        let Some(after) = after.filter(|_| track.fetch == Fetch::Idle) else { return false };
+        track.skip_to(&media[number], after);
+        true
     }
 
     fn want(&mut self, media: &[TrackMedia], number: usize, place: usize) {
@@ -350,7 +362,9 @@ impl VideoPlayer {
         let is_last = std::mem::replace(&mut track.is_second_try, true);
         let segment = track.next;
         self.note(media, PlayerEventKind::Failed, number, (segment, wish.place));
-        if is_last {
+        if self.skip_vanished(media, number) {
+            self.tracks[number].is_second_try = false;
+        } else if is_last {
             self.give_up_playing(media, PlayerFault::SegmentFailed);
         } else {
             self.want(media, number, 0);

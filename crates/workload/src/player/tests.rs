@@ -22,6 +22,7 @@ fn video(rule: Rule) -> Player {
         live: None,
         cmcd: None,
         browser: None,
+        origin: None,
     }
 }
 

@@ -218,6 +218,11 @@ impl TrackPlayer {
         self.give_up(None)
     }
 
+    /// Continues with a later segment; the buffer stays.
+    pub(super) fn skip_to(&mut self, media: &TrackMedia, segment: usize) {
+        (self.next, self.end_ns) = (segment, media.start_ns(segment));
+    }
+
     /// Gives up the requested segment; `then` is the representation to request instead. Returns the URL whose
     /// request must be given up, if it was sent.
     pub(super) fn give_up(&mut self, then: Option<usize>) -> Option<u32> {

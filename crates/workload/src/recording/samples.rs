@@ -175,6 +175,7 @@ mod tests {
             live: None,
             cmcd: None,
             browser: None,
+            origin: None,
         }
     }
 

@@ -102,7 +102,7 @@ pub(super) fn list_segments(
         let since_ns = ticks_to_ns(ticks.time.saturating_sub(offset), timescale);
         let duration_ns = ticks_to_ns(ticks.duration, timescale);
         let start = listed.span.start_ns.saturating_add(since_ns);
-        let place = SegmentPlace { start, length: duration_ns };
+        let place = SegmentPlace::of_time(start, duration_ns);
         ListedSegment { resource, place, duration_ns, initialization: Some(0) }
     };
     if explicit.is_some() {

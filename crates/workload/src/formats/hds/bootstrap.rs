@@ -299,6 +299,31 @@ mod tests {
         assert_eq!(names(&own), [(7, 13), (7, 14), (8, 15)]);
     }
 
+    /// The window of a live stream may begin with a gap, in the segment that it lists first.
+    #[test]
+    fn a_gap_before_the_first_fragment_belongs_to_its_segment() {
+        use Discontinuity::{End, Numbers};
+        let end = gap(18, 0, End);
+        let own = bootstrap(&[(3, 5)], vec![gap(11, 0, Numbers), run(13, 0, 10), end]);
+        assert_eq!(names(&own), [(3, 13), (3, 14), (3, 15), (4, 16), (4, 17)]);
+        assert_eq!((own.segment_of(11), own.segment_of(16)), (Some(3), Some(4)));
+        // This gap does not say where it begins.
+        let own = bootstrap(&[(3, 5)], vec![gap(0, 0, Numbers), run(13, 0, 10), end]);
+        assert_eq!(names(&own), [(3, 13), (3, 14), (3, 15), (3, 16), (3, 17)]);
+    }
+
+    #[test]
+    fn a_live_run_that_has_just_begun_has_no_fragment() {
+        let runs = vec![run(1, 0, 4_000), gap(3, 8_000, Discontinuity::Numbers), run(7, 8_000, 4_000)];
+        let numbers = |current_time| {
+            let own = Bootstrap { is_live: true, current_time, ..bootstrap(&[(1, 100)], runs.clone()) };
+            names(&own).iter().map(|(_, number)| *number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(8_000), [1, 2], "a gap at the edge of the window");
+        assert_eq!(numbers(11_900), [1, 2]);
+        assert_eq!(numbers(12_000), [1, 2, 7]);
+    }
+
     #[test]
     fn fragments_become_runs_and_these_the_fragments() {
         let span = |number, start, duration| FragmentSpan { number, start, duration };

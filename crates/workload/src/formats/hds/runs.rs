@@ -67,9 +67,15 @@ impl SegmentTable {
 }
 
 impl FragmentTable {
-    /// The number of the first fragment.
+    /// The first number that it describes: that of the first fragment, or of a gap before it that says where
+    /// it begins. Segments cover missing numbers too.
     pub(super) fn first_number(&self) -> Option<u32> {
-        self.runs.iter().find(|run| run.discontinuity.is_none()).map(|run| run.first_fragment)
+        let says_where = |run: &&FragmentRun| match run.discontinuity {
+            None => true,
+            Some(Discontinuity::End) => false,
+            Some(_) => run.first_fragment > 0,
+        };
+        self.runs.iter().find(says_where).map(|run| run.first_fragment)
     }
 }
 
@@ -98,7 +104,9 @@ pub(super) fn fragments(
             Some(count) => count,
             None => {
                 let asrt = segments.last_number(first_number).filter(|_| !is_live);
-                count_by_time(run, timescale, current_time_ns, is_live, asrt)
+                // A run that has just begun has no complete fragment yet.
+                let least = u64::from(!is_live || found.is_empty());
+                count_by_time(run, timescale, current_time_ns, is_live, asrt).max(least)
             }
         };
         if count > (MOST_FRAGMENTS - found.len()) as u64 {
@@ -142,7 +150,7 @@ fn count_by_next(table: &FragmentTable, place: usize) -> Option<u64> {
     }
 }
 
-/// The number of fragments of the last run: by the time that exists, and at least one.
+/// The number of fragments of the last run: by the time that exists.
 ///
 /// A live stream's last fragment counts once it is complete. On demand, the last fragment may be shorter than
 /// the run says; if two numbers are possible and the table of segments ends with one of them, it is this one.
@@ -160,14 +168,14 @@ fn count_by_time(
     let whole = left_ns / duration_ns;
     let rest_ns = left_ns % duration_ns;
     if is_live {
-        return whole.max(1);
+        return whole;
     }
     let by_segments = last_by_segments.and_then(|last| (last + 1).checked_sub(run.first_fragment.into()));
     if let Some(count) = by_segments.filter(|count| *count == whole || *count == whole + 1) {
-        return count.max(1);
+        return count;
     }
     let has_more = rest_ns.saturating_mul(LEAST_SHARE) > duration_ns;
-    (whole + u64::from(has_more)).max(1)
+    whole + u64::from(has_more)
 }
 
 /// The runs that describe these fragments, whose numbers ascend; `is_ended` adds the end of the presentation.

@@ -93,6 +93,8 @@ pub struct PlaylistSegment {
     pub number: u64,
     /// Its duration, in nanoseconds.
     pub duration_ns: u64,
+    /// Its bit rate, about (`EXT-X-BITRATE`), in bit/s.
+    pub bits_per_s: Option<u64>,
     /// Whether timestamps or codecs change before it.
     pub is_discontinuity: bool,
     /// Which of the playlist's maps it needs, counted from 0; `None` before the first.
@@ -127,6 +129,8 @@ struct Reader {
     multivariant: Multivariant,
     next: Next,
     has_target: bool,
+    /// The bit rate of the segments from here on that have no range.
+    bits_per_s: Option<u64>,
     /// The number of segments, with missing ones.
     count: u64,
     /// Where the next range without an offset begins, and in which resource.
@@ -174,6 +178,7 @@ impl Reader {
                 self.media.target_ns = seconds(line, value)?;
                 self.has_target = true;
             }
+            "EXT-X-BITRATE" => self.bits_per_s = Some(whole(line, value)?.saturating_mul(1_000)),
             "EXT-X-MEDIA-SEQUENCE" => self.media.first_number = whole(line, value)?,
             "EXT-X-ENDLIST" => self.media.is_ended = true,
             "EXT-X-PROGRAM-DATE-TIME" if self.count == 0 => {
@@ -246,7 +251,10 @@ impl Reader {
         let part = Part { uri: uri.to_owned(), line, range };
         let is_discontinuity = next.is_discontinuity;
         let map = self.media.maps.len().checked_sub(1);
-        self.media.segments.push(PlaylistSegment { part, number, duration_ns, is_discontinuity, map });
+        // Segments that are ranges have lengths (draft-pantos-hls-rfc8216bis, section 4.4.4.8).
+        let bits_per_s = self.bits_per_s.filter(|_| part.range.is_none());
+        let segment = PlaylistSegment { part, number, duration_ns, bits_per_s, is_discontinuity, map };
+        self.media.segments.push(segment);
         self.check_count(line, self.media.segments.len())
     }
 

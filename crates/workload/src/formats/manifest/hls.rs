@@ -10,6 +10,7 @@ use super::super::listing::{
     Slot, join,
 };
 use super::Resolver;
+use super::audio_rates::{AudioRates, rate_of};
 
 /// The distance from the end at which players begin, in target durations (RFC 8216, section 6.3.3).
 const HOLD_BACK_TARGETS: u64 = 3;
@@ -64,7 +65,8 @@ impl Resolver {
             place.0.representations.push(representation);
             place.1.push((own.uri.clone(), own.line));
         }
-        add_renditions(&mut tracks, list, has_pictures);
+        self.audio_rates = AudioRates::of(list);
+        add_renditions(&mut tracks, list, has_pictures, &mut self.audio_rates);
         let mut references = Vec::new();
         for (track, (_, sources)) in tracks.iter().enumerate() {
             for (representation, (uri, line)) in sources.iter().enumerate() {
@@ -100,6 +102,9 @@ impl Resolver {
         let segments = segments.collect::<Result<Vec<_>, FormatError>>()?;
         if let Some(own) = self.representation(slot) {
             (own.initializations, own.segments) = (initializations, segments);
+            if own.bits_per_s == 0 {
+                own.bits_per_s = rate_of(media).unwrap_or(0);
+            }
         }
         Ok(())
     }
@@ -118,7 +123,12 @@ fn push(
     &mut tracks[last]
 }
 
-fn add_renditions(tracks: &mut ListedSources, list: &Multivariant, has_pictures: bool) {
+fn add_renditions(
+    tracks: &mut ListedSources,
+    list: &Multivariant,
+    has_pictures: bool,
+    rates: &mut AudioRates,
+) {
     // The track of each name of audio renditions.
     let mut named: Vec<(&str, usize)> = Vec::new();
     for own in &list.renditions {
@@ -139,6 +149,9 @@ fn add_renditions(tracks: &mut ListedSources, list: &Multivariant, has_pictures:
         });
         let name = format!("{}/{}", own.group, own.name);
         let (track, sources) = &mut tracks[place];
+        if is_audio {
+            rates.add(&own.group, Slot { period: 0, track: place, representation: sources.len() });
+        }
         track.representations.push(ListedRepresentation { name, ..Default::default() });
         sources.push((uri.clone(), own.line));
     }

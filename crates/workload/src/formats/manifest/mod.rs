@@ -5,12 +5,14 @@
 //! [`Resolver::handle_resource`], until nothing is needed.
 
 mod assembly;
+mod audio_rates;
 mod hds;
 mod hls;
 
 use model::media::{ByteRange, Presentation, Segment, Track};
 use model::url::Url;
 
+use self::audio_rates::AudioRates;
 use super::dash::read_mpd;
 use super::error::FormatError;
 use super::hds::bootstrap::Bootstrap;
@@ -80,6 +82,7 @@ pub struct Resolver {
     pending: Vec<Reference>,
     read: Vec<Resource>,
     count: SegmentCount,
+    audio_rates: AudioRates,
 }
 
 impl Resolver {
@@ -97,6 +100,7 @@ impl Resolver {
             pending: Vec::new(),
             read: Vec::new(),
             count: SegmentCount::default(),
+            audio_rates: AudioRates::default(),
         };
         match resolver.format {
             ManifestFormat::Dash => {
@@ -141,7 +145,7 @@ impl Resolver {
         for Reference { resource, purpose } in answered {
             match purpose {
                 Purpose::Index { slot, media, start_ns, duration_ns } => {
-                    let place = SegmentPlace { start: start_ns, length: duration_ns };
+                    let place = SegmentPlace::of_time(start_ns, duration_ns);
                     let first_byte = resource.range.map_or(0, |range| range.first);
                     self.handle_index(slot, &media, place, bytes, first_byte)?;
                 }
@@ -157,12 +161,13 @@ impl Resolver {
     ///
     /// # Errors
     /// Something is still needed, or the manifest lists no segment.
-    pub fn finish(self) -> Result<Manifest, FormatError> {
+    pub fn finish(mut self) -> Result<Manifest, FormatError> {
         if let Some(reference) = self.pending.first() {
             let url = shown(&reference.resource.url.to_string());
             let problem = format!("{url} is needed and was not read");
             return Err(FormatError::new(problem));
         }
+        self.audio_rates.fill(&mut self.periods);
         assembly::assemble(self)
     }
 
@@ -207,7 +212,7 @@ impl Resolver {
             begins = Some(index.start);
             let mut start = place.start;
             let all = found.iter().map(|own| {
-                let place = SegmentPlace { start, length: own.duration_ns };
+                let place = SegmentPlace::of_time(start, own.duration_ns);
                 start = start.saturating_add(own.duration_ns);
                 listed(Some(own.range), place)
             });
@@ -230,7 +235,7 @@ impl Resolver {
         let resource = |range| Resource { url: url.clone(), range: Some(range) };
         let segments = found.fragments.iter().map(|own| ListedSegment {
             resource: resource(own.range),
-            place: SegmentPlace { start: own.start_ns, length: own.duration_ns },
+            place: SegmentPlace::of_time(own.start_ns, own.duration_ns),
             duration_ns: own.duration_ns,
             initialization: Some(0),
         });
@@ -286,8 +291,9 @@ fn fragments(bootstrap: &Bootstrap, media: &Url) -> Result<ListedRepresentation,
         let query = if query.is_empty() { String::new() } else { format!("?{query}") };
         let url = Url { path: format!("{path}{name}{query}"), ..media.clone() };
         let resource = Resource { url, range: None };
-        let place = SegmentPlace::of_number(fragment.number.into());
         let duration_ns = fragment.duration_ns;
+        let time_ns = Some((fragment.start_ns, duration_ns));
+        let place = SegmentPlace { time_ns, ..SegmentPlace::of_number(fragment.number.into()) };
         own.segments.push(ListedSegment { resource, place, duration_ns, initialization: None });
     }
     Ok(own)

@@ -114,7 +114,7 @@ fn a_live_window_follows_the_time() {
     // 60 s after the period's beginning at 110 s, 15 segments are complete.
     let found = one(attributes, &content, 170).unwrap();
     assert_eq!(first_urls(&found), ["/m/19.m4s", "/m/20.m4s", "/m/21.m4s"]);
-    let places = [58, 62, 66].map(|start| SegmentPlace { start: start * S, length: 4 * S });
+    let places = [58, 62, 66].map(|start| SegmentPlace::of_time(start * S, 4 * S));
     assert_eq!(found.places, [places]);
     let live = Live {
         epoch_unix_ns: Some(100 * S),
@@ -527,7 +527,7 @@ fn written_manifests_are_read() {
         // A number without a timeline has the time of its place in the period, which begins at 0.
         let start = if addressing == Addressing::Timeline { 2 * S } else { 0 };
         let found = resolve(&[("x.mpd", text.into_bytes())], 0).unwrap();
-        assert_eq!(found.places[1][0], SegmentPlace { start, length: 2 * S });
+        assert_eq!(found.places[1][0], SegmentPlace::of_time(start, 2 * S));
         let known = expected.get_or_insert_with(|| found.presentation.clone());
         assert_eq!(*known, found.presentation);
     }
@@ -608,7 +608,7 @@ fn written_live_windows_are_read() {
     let text = write_mpd(&package, Addressing::Timeline, 107 * S);
     let found = resolve(&[("x.mpd", text.into_bytes())], 107).unwrap();
     assert_eq!(found.live, Some(live));
-    assert_eq!(found.places[1][2], SegmentPlace { start: 6 * S, length: S });
+    assert_eq!(found.places[1][2], SegmentPlace::of_time(6 * S, S));
     let track = &package.tracks[1];
     let text = write_media(track, &track.representations[0], Some(&live), "");
     let found = resolve(&[("x.m3u8", text.into_bytes())], 107).unwrap();
