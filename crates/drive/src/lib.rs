@@ -42,7 +42,7 @@ pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use clients::Clients;
 pub use clients::description::{Client, ClientVariant, KEYS as CLIENT_KEYS};
-pub use clients::run::ExternalSpec;
+pub use clients::run::{Begins, ExternalSpec};
 pub use content::{write_content, write_media, write_segments};
 pub use description::DescriptionError;
 pub use external::ExternalClient;

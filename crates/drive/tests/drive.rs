@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use drive::{
-    Adapter, Authority, ClientOutcome, Clients, ExternalSpec, Identity, Limits, Servers, StartSpec, Support,
-    client,
+    Adapter, Authority, Begins, ClientOutcome, Clients, ExternalSpec, Identity, Limits, Servers, StartSpec,
+    Support, client,
 };
 use lab::{Access, Lab, PairSpec};
 use model::assignment::{
@@ -710,6 +710,7 @@ fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> Cli
         key_hash: "",
         has_names: false,
         stop: &stop,
+        begins: Begins::UNHEARD,
     };
     let assignment = Assignment { workload, ..assignment() };
     Clients::read(&folder).unwrap().run(lab.client(), &assignment, limits, &spec).unwrap()

@@ -280,13 +280,28 @@ impl Lab {
     /// # Errors
     /// An emulator ended, or an earlier handover failed.
     pub fn begin_measuring(&self) -> Result<(), LabError> {
-        for link in &self.links {
-            let start_ns = link.restart()?;
-            if let Some(handovers) = &link.handovers {
-                handovers.begin(&link.network(), start_ns)?;
-            }
-        }
-        Ok(())
+        self.links.iter().try_for_each(|link| link.begin(&link.network()))
+    }
+
+    /// As [`Lab::begin_measuring`], but until [`Lab::begin_timelines`] every network stays as it is before its
+    /// timeline: for clients that need time until they begin.
+    ///
+    /// # Errors
+    /// As [`Lab::begin_measuring`].
+    pub fn begin_measuring_without_timelines(&self) -> Result<(), LabError> {
+        let before = |network: Network| Network { timeline: Vec::new(), ..network };
+        self.links.iter().try_for_each(|link| link.begin(&before(link.network())))
+    }
+
+    /// Starts the measurement of the links with a timeline again, at its start. Packets on them are lost.
+    ///
+    /// # Errors
+    /// As [`Lab::begin_measuring`].
+    pub fn begin_timelines(&self) -> Result<(), LabError> {
+        let networks = self.links.iter().map(|link| (link, link.network()));
+        networks
+            .filter(|(_, network)| !network.timeline.is_empty())
+            .try_for_each(|(link, network)| link.begin(&network))
     }
 
     /// Calls this with the old and the new address of a host after every change of an address from now on.
@@ -411,6 +426,12 @@ impl Link {
     /// Restarts its network; returns the time of the restart in nanoseconds of the monotonic clock.
     fn restart(&self) -> Result<u64, LabError> {
         self.emulator.restart(&self.network(), run_seeds(self.seed))
+    }
+
+    /// Restarts with this network, and begins its handovers.
+    fn begin(&self, network: &Network) -> Result<(), LabError> {
+        let start_ns = self.emulator.restart(network, run_seeds(self.seed))?;
+        self.handovers.as_ref().map_or(Ok(()), |handovers| handovers.begin(network, start_ns))
     }
 }
 

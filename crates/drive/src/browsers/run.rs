@@ -31,7 +31,7 @@ use super::report::{LoadCost, cost_since, document_url};
 use super::settle::settle;
 use super::{chromium, firefox, players};
 use crate::client::{ClientOutcome, Limits};
-use crate::clients::run::ExternalSpec;
+use crate::clients::run::{Begins, ExternalSpec};
 use crate::log;
 use crate::privileges::Privileges;
 use crate::program::{ProgramInfo, Support};
@@ -144,7 +144,7 @@ impl Browser {
         let run_start_ns = assignment.clock.run_start_ns;
         let observed = running.to_the_end(command, |process| {
             running.in_tab(process, |tab| {
-                let before = running.settle();
+                let before = running.settle()?;
                 let recorder = Recorder::new(run_start_ns);
                 let (told, outcome) = tab.play(&document.to_string(), &options, recorder, limit)?;
                 let cost = cost_since(before, running.usage());
@@ -202,8 +202,15 @@ impl Browser {
         let profile = Profile::create(folder.path())?;
         let log = folder.path().join("browser.log");
         let lab = Lab::loopback()?;
-        let spec =
-            ExternalSpec { folder: folder.path(), log: &log, tool, key_hash: "", has_names: false, stop };
+        let spec = ExternalSpec {
+            folder: folder.path(),
+            log: &log,
+            tool,
+            key_hash: "",
+            has_names: false,
+            stop,
+            begins: Begins::UNHEARD,
+        };
         let launch = Launch {
             profile: &profile.0,
             tool,
@@ -466,15 +473,16 @@ impl Running<'_> {
 
     /// Loads the page; what that cost the browser.
     fn cost_of(&self, load: impl FnOnce(Duration) -> Result<(), Outcome>) -> Result<LoadCost, Outcome> {
-        let before = self.settle();
+        let before = self.settle()?;
         load(self.limits.time.max(LEAST_LIMIT))?;
         Ok(cost_since(before, self.usage()))
     }
 
-    /// Waits until the browser is idle, and returns its usage then.
-    fn settle(&self) -> (CpuUsage, u64) {
+    /// Waits until the browser is idle, says that it begins, and returns its usage then.
+    fn settle(&self) -> Result<(CpuUsage, u64), Outcome> {
         settle(|| self.node.cpu_usage(), self.spec.stop);
-        self.usage()
+        (self.spec.begins.0)()?;
+        Ok(self.usage())
     }
 
     /// CPU time of the node, and how long its threads waited for a CPU.

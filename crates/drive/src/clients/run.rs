@@ -1,5 +1,6 @@
 //! Runs an external client in a node and reads its output.
 
+use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,23 @@ pub struct ExternalSpec<'a> {
     pub key_hash: &'a str,
     /// Ends the client early when set.
     pub stop: &'a AtomicBool,
+    /// Called when a browser is about to begin.
+    pub begins: Begins<'a>,
+}
+
+/// A function that is called when a client is about to begin its requests, after it has taken seconds to start.
+#[derive(Clone, Copy)]
+pub struct Begins<'a>(pub &'a (dyn Fn() -> Result<(), Outcome> + Sync));
+
+impl Begins<'_> {
+    /// For clients whose beginning nothing waits for.
+    pub const UNHEARD: Begins<'static> = Begins(&|| Ok(()));
+}
+
+impl fmt::Debug for Begins<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Begins")
+    }
 }
 
 impl Client {

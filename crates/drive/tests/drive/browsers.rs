@@ -60,6 +60,7 @@ fn load_with_key(
         key_hash,
         has_names: false,
         stop: &stop,
+        begins: Begins::UNHEARD,
     };
     let assignment = Assignment {
         target: Target { variant, ..target },

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use drive::ExternalSpec;
 use drive::client::{ClientOutcome, Limits, Stops};
+use drive::{Begins, ExternalClient, ExternalSpec};
 use lab::{Lab, LabError, Node, OwnFile};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientReport, ClockReference};
 use model::clients::{DESCRIPTORS_A_PROCESS, spread};
@@ -75,7 +75,7 @@ impl Study<'_> {
         };
         let outcomes: Vec<Result<ClientOutcome, Outcome>> = thread::scope(|scope| {
             let run = |cell: &Cell, own: &AtomicBool, enough: &AtomicBool| {
-                let outcome = self.run_group(lab, cell, clients, enough);
+                let outcome = self.run_group(lab, (cells, cell), clients, enough);
                 own.store(true, Ordering::Relaxed);
                 outcome
             };
@@ -110,10 +110,17 @@ impl Study<'_> {
         outcome
     }
 
+    /// Whether the timelines of a run's networks begin with the load of a browser, which takes seconds to
+    /// start, and not with the run. Several groups share one beginning.
+    pub(crate) fn begins_with_browser(&self, cells: &[Cell]) -> bool {
+        let [cell] = cells else { return false };
+        self.emulated && self.clients.get(&cell.group.client).is_some_and(ExternalClient::is_browser)
+    }
+
     fn run_group(
         &self,
         lab: &Lab,
-        cell: &Cell,
+        (cells, cell): (&[Cell], &Cell),
         clients: &RunClients<'_>,
         enough: &AtomicBool,
     ) -> Result<ClientOutcome, Outcome> {
@@ -161,7 +168,10 @@ impl Study<'_> {
             let one = assignment(Clients::ONE)?;
             // The plan has checked that one client can do this.
             let workload = workload.merged(group.clients).unwrap_or(one.workload);
-            return self.run_external(node, cell, &Assignment { workload, ..one }, &limits, logs);
+            let timelines = self.begins_with_browser(cells).then_some(lab);
+            let begin = || Ok(timelines.map_or(Ok(()), Lab::begin_timelines)?);
+            let one = Assignment { workload, ..one };
+            return self.run_external(node, cell, &one, &limits, (logs, Begins(&begin)));
         }
         let assignments: Vec<Assignment> = processes.into_iter().map(assignment).collect::<Result<_, _>>()?;
         let stops = Stops { kill: self.stop, end: enough };
@@ -213,7 +223,7 @@ impl Study<'_> {
         cell: &Cell,
         assignment: &Assignment,
         limits: &Limits,
-        logs: &Path,
+        (logs, begins): (&Path, Begins<'_>),
     ) -> Result<ClientOutcome, Outcome> {
         let (group, is_outside) = (&cell.group, cell.chain.remote.is_some());
         let Some(client) = self.clients.get(&group.client) else {
@@ -231,6 +241,7 @@ impl Study<'_> {
             key_hash: if is_outside { "" } else { &key_hash },
             has_names: self.cover_hosts_file(node, assignment)?,
             stop: self.stop,
+            begins,
         };
         client.run(node, assignment, limits, &spec).map_err(failed(FailureKind::Client))
     }

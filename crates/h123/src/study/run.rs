@@ -131,7 +131,10 @@ impl Study<'_> {
             lab.begin_capture(&logs.join(CAPTURE))?;
         }
         let monitor = self.prepare_monitor(&lab, cells)?;
-        lab.begin_measuring()?;
+        match self.begins_with_browser(cells) {
+            true => lab.begin_measuring_without_timelines()?,
+            false => lab.begin_measuring()?,
+        }
         let timed = if self.plan.server_time { servers.timed() } else { Vec::new() };
         server_time::begin(&lab, &timed);
         let clock = load::Clock::begin();

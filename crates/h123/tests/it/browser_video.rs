@@ -14,10 +14,10 @@ use crate::tool::{Ended, H123, cell, check, folder, machine, median, summary};
 const SECOND_NS: u64 = 1_000_000_000;
 /// Frames of the film: 25 each second. Browsers count one twice, or the last one not.
 const FRAMES: f64 = 96.0;
-const HEAD: &str = "question = 'What does a viewer in a browser see?'\nmetric = 'startup_time'\nmargin = '20%'\nruns = 1\nseed = 1\n\
+pub(crate) const HEAD: &str = "question = 'What does a viewer in a browser see?'\nmetric = 'startup_time'\nmargin = '20%'\nruns = 1\nseed = 1\n\
                     accept = ['client_waited', 'server_waited']\n";
-const FILM: &str = "[media.film]\nfolder = 'film'\n";
-const FIXED: &str = "[workload.fixed]\nkind = 'player'\nmedia = 'film'\nbuffer = '4s'\nrule = 'fixed'\n\
+pub(crate) const FILM: &str = "[media.film]\nfolder = 'film'\n";
+pub(crate) const FIXED: &str = "[workload.fixed]\nkind = 'player'\nmedia = 'film'\nbuffer = '4s'\nrule = 'fixed'\n\
                      representation = '300kbit/s'\nplayer = 'hlsjs'\n";
 const ADAPTIVE: &str =
     "[workload.adaptive]\nkind = 'player'\nmedia = 'film'\nbuffer = '4s'\nrule = 'dashjs'\n";
@@ -26,7 +26,7 @@ const RUNGS: &str = "180p@150kbit/s,270p@300kbit/s";
 
 /// Four segments of test card. They end in both tracks at the same time: dash.js may wait forever for a
 /// shorter one.
-fn make_film(place: &Path, rungs: &str) {
+pub(crate) fn make_film(place: &Path, rungs: &str) {
     let mut command = Command::new(H123);
     command.args(["content", "make", "film", "--length", "3.84s", "--segment", "0.96s", "--cache", "cache"]);
     command.args(["--video", rungs]).current_dir(place);

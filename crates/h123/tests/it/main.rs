@@ -8,6 +8,7 @@ mod backends;
 mod bad_input;
 mod bad_servers;
 mod browser;
+mod browser_handover;
 mod browser_record;
 mod browser_video;
 mod capture;

@@ -80,6 +80,19 @@ pub(crate) fn every_run_has_its_handovers_and_begins_at_the_first_address() {
     assert_eq!(chosen(&lab, servers[0]), first[0], "a further run begins where the first began");
 }
 
+pub(crate) fn a_timeline_waits_for_a_client_that_starts() {
+    let lab = lab(&[500]);
+    let server = IpAddr::from(lab.server().addresses().v4);
+    let first = chosen(&lab, server);
+    for _ in 0..2 {
+        lab.begin_measuring_without_timelines().unwrap();
+        std::thread::sleep(Duration::from_millis(800));
+        assert_eq!(chosen(&lab, server), first, "the handover waits");
+        lab.begin_timelines().unwrap();
+        wait_until("the handover", || chosen(&lab, server) != first);
+    }
+}
+
 pub(crate) fn a_handover_breaks_tcp() {
     let lab = lab(&[2000]);
     lab.begin_measuring().unwrap();

@@ -88,6 +88,10 @@ const TESTS: &[Test] = &[
         "handover::every_run_has_its_handovers_and_begins_at_the_first_address",
         handover::every_run_has_its_handovers_and_begins_at_the_first_address,
     ),
+    (
+        "handover::a_timeline_waits_for_a_client_that_starts",
+        handover::a_timeline_waits_for_a_client_that_starts,
+    ),
     ("handover::a_handover_breaks_tcp", handover::a_handover_breaks_tcp),
     ("handover::a_host_behind_a_switch_moves_too", handover::a_host_behind_a_switch_moves_too),
     (
