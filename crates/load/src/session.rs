@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::{Event, Fate, Head, RequestId};
+use model::assignment::AddressChange;
 use model::options::{ExpectedResponse, LEAST_ENDED};
 use model::player::Player;
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
@@ -69,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) urls: UrlTable,
     /// The bodies that workloads read, as far as they have arrived; `None` once they are too long.
     bodies: HashMap<RequestId, Option<Vec<u8>>>,
+    /// The first change of the client's address.
+    pub(crate) address_change: Option<AddressChange>,
 }
 
 /// The longest body that a workload reads, such as a manifest.
@@ -127,6 +130,7 @@ impl Session {
             rows: None,
             urls: UrlTable::new(assignment.workload.player().map(Player::resources).unwrap_or_default()),
             bodies: HashMap::new(),
+            address_change: None,
         }
     }
 
@@ -272,6 +276,16 @@ impl Session {
         self.open.len()
     }
 
+    /// Bytes of a response arrived. After a change of the address only those count that came to the new one: a
+    /// connection that hangs may still have bytes to read.
+    #[inline]
+    fn received(&mut self, row: &ConnectionRow, now: u64) {
+        let Some(change) = &mut self.address_change else { return };
+        if row.migrated.is_some() || row.opened_ns >= change.at_ns {
+            change.received_ns.get_or_insert(now);
+        }
+    }
+
     pub(crate) fn handle(&mut self, event: Event<'_>, row: &mut ConnectionRow, now: u64) -> Effect {
         match event {
             Event::Ready(handshake) => {
@@ -305,10 +319,12 @@ impl Session {
                 row.pushed.wasted_bytes += pushed.body_bytes;
             }
             Event::Head { request, head } => {
+                self.received(row, now);
                 row.server_close = head.closes;
                 self.head(request, head, now);
             }
             Event::Data { request, bytes } => {
+                self.received(row, now);
                 if !self.bodies.is_empty() {
                     self.keep(request, bytes);
                 }
@@ -316,6 +332,7 @@ impl Session {
                 self.data(request, bytes.len() as u64, now);
             }
             Event::Skipped { request, length } => {
+                self.received(row, now);
                 if let Some(sample) = self.open.get_mut(request) {
                     sample.response_body_crc32 = None;
                 }

@@ -135,6 +135,9 @@ pub struct ClientReport {
     /// When the server's name was looked up; `None` where its address was known.
     #[serde(default)]
     pub dns_lookup: Option<DnsLookup>,
+    /// The first change of its address, where there was one.
+    #[serde(default)]
+    pub address_change: Option<AddressChange>,
     /// How much later than intended requests were sent.
     pub lag: Lag,
     /// The client's part of this: how much later they were sent than a connection could have taken them.
@@ -178,6 +181,10 @@ impl ClientReport {
         self.suspended.max_ns = self.suspended.max_ns.max(other.suspended.max_ns);
         self.max_resident_bytes += other.max_resident_bytes;
         self.dns_lookup = self.dns_lookup.or(other.dns_lookup);
+        self.address_change = match (self.address_change, other.address_change) {
+            (Some(own), Some(other)) => Some(own.with(other)),
+            (own, other) => own.or(other),
+        };
         self.lag = self.lag.latest(other.lag);
         self.own_lag = self.own_lag.latest(other.own_lag);
         self.never_sent += other.never_sent;
@@ -223,6 +230,27 @@ impl Suspensions {
             self.count += 1;
             self.total_ns = self.total_ns.saturating_add(late_ns);
             self.max_ns = self.max_ns.max(late_ns);
+        }
+    }
+}
+
+/// A change of the client's address, such as a handover, in nanoseconds since the run's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressChange {
+    /// When the client learned that its address was gone.
+    pub at_ns: u64,
+    /// When it received bytes of a response again: over a connection that migrated, or over a later one.
+    /// `None` where it received none.
+    pub received_ns: Option<u64>,
+}
+
+impl AddressChange {
+    /// That of two processes: until the later of them received bytes again.
+    #[must_use]
+    fn with(self, other: AddressChange) -> AddressChange {
+        AddressChange {
+            at_ns: self.at_ns.min(other.at_ns),
+            received_ns: self.received_ns.zip(other.received_ns).map(|(own, other)| own.max(other)),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assignment::{ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
+use model::assignment::{AddressChange, ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
 use model::external::{ExternalReport, FailureCount};
 use model::media::TrackKind;
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
@@ -156,6 +156,8 @@ fn client() -> impl Strategy<Value = ClientReport> {
             urls,
             stopped,
             dns_lookup: (n[6] % 2 == 0).then_some(DnsLookup { began_ns: n[7], ended_ns: n[8] }),
+            address_change: (n[8] % 2 == 0)
+                .then_some(AddressChange { at_ns: n[9], received_ns: (n[10] % 2 == 0).then_some(n[11]) }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
             never_sent: n[9],
             never_sent_held: n[18],

@@ -15,6 +15,7 @@ use model::workload::{Workload, WorkloadKind};
 use crate::table::Table;
 use crate::view::View;
 
+mod handover;
 mod monitor;
 mod page;
 mod player;
@@ -28,7 +29,8 @@ pub use requests::{availability, requests_per_second};
 
 /// Every metric, in the order in which tables show them.
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
-    [page::METRICS, player::METRICS, requests::METRICS, monitor::METRICS, volume::METRICS].concat()
+    [page::METRICS, player::METRICS, handover::METRICS, requests::METRICS, monitor::METRICS, volume::METRICS]
+        .concat()
 });
 
 /// Which direction of a metric is better.

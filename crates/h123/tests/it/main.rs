@@ -39,6 +39,7 @@ mod names;
 mod nginx;
 mod other_tools;
 mod outside;
+mod own_studies;
 mod permissions;
 mod player;
 mod published;

@@ -22,7 +22,12 @@ fn measure(study: &str, out: &Path) -> Value {
 }
 
 /// Runs a built-in study with another text.
-fn run_changed(study: &str, change: impl Fn(String) -> String, options: &[&str], out: &Path) -> Value {
+pub(crate) fn run_changed(
+    study: &str,
+    change: impl Fn(String) -> String,
+    options: &[&str],
+    out: &Path,
+) -> Value {
     let place = out.parent().unwrap();
     let text = std::fs::read_to_string(repository().join(format!("studies/{study}.toml"))).unwrap();
     let file = place.join(format!("{study}.toml"));
@@ -34,7 +39,7 @@ fn run_changed(study: &str, change: impl Fn(String) -> String, options: &[&str],
 }
 
 /// Replaces a part of a study that it must have.
-fn replaced(text: &str, old: &str, new: &str) -> String {
+pub(crate) fn replaced(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "the study has no {old}");
     text.replace(old, new)
 }
@@ -94,7 +99,7 @@ fn expect(cell: &Value, checks: &[(&str, &str, &str)]) {
 }
 
 /// A study without its exceptions, which name levels that a test leaves out.
-fn without_exceptions(text: &str) -> String {
+pub(crate) fn without_exceptions(text: &str) -> String {
     let (before, after) = text.split_once("except = [").unwrap();
     format!("{before}{}", after.split_once("]\n").unwrap().1)
 }

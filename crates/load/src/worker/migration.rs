@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result};
-use model::Pins;
+use model::assignment::AddressChange;
 use model::options::ProtocolOptions;
 use model::pins::Reconnect;
 use model::sample::MigrationTimes;
@@ -30,11 +30,10 @@ pub(crate) struct Migrations {
 }
 
 impl Migrations {
-    /// Those of a worker that begins now and waits for the sockets of `epoll`; only QUIC can migrate, and
-    /// clients of TCP may reconnect.
+    /// Those of a worker that begins now and waits for the sockets of `epoll`. Only QUIC can migrate by the
+    /// clock.
     pub(crate) fn new(
         options: &ProtocolOptions,
-        pins: &Pins,
         variant: Variant,
         begins_ns: u64,
         epoll: &OwnedFd,
@@ -43,7 +42,7 @@ impl Migrations {
         if let Some(migration) = options.migration.filter(|_| variant.is_quic()) {
             migrations.at_ns = begins_ns.saturating_add(migration.after_ns);
         }
-        if options.follows_addresses && (variant.is_quic() || pins.reconnect == Reconnect::AtOnce) {
+        if options.follows_addresses {
             let what = "cannot watch local addresses";
             let watch = AddressWatch::open().context(what)?;
             let key = epoll::EventData::new_u64(WATCH_KEY);
@@ -55,15 +54,18 @@ impl Migrations {
 }
 
 impl Worker<'_> {
-    /// Local addresses changed: connections migrate or are replaced if one of their family is gone.
+    /// Local addresses changed: if one of their family is gone, QUIC connections migrate, and TCP connections
+    /// are replaced where the client reconnects at once. Others only note the change.
     pub(crate) fn follow(&mut self) {
         let Some(watch) = &self.migrations.watch else { return };
         let lost = watch.lost();
         if self.hosts.iter().any(|host| lost.has(host.target.address.ip())) {
             let now = self.clock.now_ns();
+            self.session.address_change.get_or_insert(AddressChange { at_ns: now, received_ns: None });
             match self.assignment.target.variant.is_quic() {
                 true => self.migrate_all(now),
-                false => self.reconnect_all(now),
+                false if self.assignment.pins.reconnect == Reconnect::AtOnce => self.reconnect_all(now),
+                false => {}
             }
         }
     }

@@ -168,7 +168,7 @@ impl<'a> Worker<'a> {
         let ends_ns = ends_ns.unwrap_or(u64::MAX);
         let last_ns = shared.ends_ns(begins_ns).unwrap_or(u64::MAX).min(ends_ns);
         let roster = Roster::new(assignment, begins_ns, last_ns)?;
-        let migrations = Migrations::new(&options.protocols, &assignment.pins, variant, begins_ns, &epoll)?;
+        let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
             warmup_ns => begins_ns.saturating_add(warmup_ns),

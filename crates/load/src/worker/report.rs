@@ -82,6 +82,7 @@ impl Worker<'_> {
             suspended: self.suspended,
             max_resident_bytes: system::max_resident_bytes(),
             dns_lookup: self.dns_lookup,
+            address_change: self.session.address_change,
             lag: lag(&self.session.lag),
             own_lag: lag(&self.session.own_lag),
             never_sent: self.never_sent.all,

@@ -226,6 +226,10 @@ impl Table for ClientReport {
             max_resident_bytes [max_resident_bytes] "peak resident memory";
             dns_lookup_began_ns [dns_lookup? began_ns] "start of the DNS lookup; null where the address was known";
             dns_lookup_ended_ns [dns_lookup? ended_ns] "end of the DNS lookup; null where the address was known";
+            address_changed_ns [address_change? at_ns]
+                "when the client learned that its address was gone, for the first time; null where its address stayed";
+            received_again_ns [address_change? received_ns]
+                "when it received bytes of a response again, over a migrated or a later connection; null where it received none";
             lag_p50_ns [lag.p50_ns] "sent − intended of an open loop's measured requests: median";
             lag_p99_ns [lag.p99_ns] "sent − intended of an open loop's measured requests: 99th percentile";
             lag_max_ns [lag.max_ns] "sent − intended of an open loop's measured requests: maximum";
