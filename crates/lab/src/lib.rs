@@ -283,8 +283,8 @@ impl Lab {
         self.links.iter().try_for_each(|link| link.begin(&link.network()))
     }
 
-    /// As [`Lab::begin_measuring`], but until [`Lab::begin_timelines`] every network stays as it is before its
-    /// timeline: for clients that need time until they begin.
+    /// As [`Lab::begin_measuring`], but until [`Lab::begin_timelines`] every network stays as it is before
+    /// its timeline: for clients that need time until they begin.
     ///
     /// # Errors
     /// As [`Lab::begin_measuring`].

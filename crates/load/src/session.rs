@@ -276,8 +276,8 @@ impl Session {
         self.open.len()
     }
 
-    /// Bytes of a response arrived. After a change of the address only those count that came to the new one: a
-    /// connection that hangs may still have bytes to read.
+    /// Bytes of a response arrived. After a change of the address only those count that came to the new one:
+    /// a connection that hangs may still have bytes to read.
     #[inline]
     fn received(&mut self, row: &ConnectionRow, now: u64) {
         let Some(change) = &mut self.address_change else { return };

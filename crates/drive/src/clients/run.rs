@@ -53,7 +53,8 @@ pub struct ExternalSpec<'a> {
     pub begins: Begins<'a>,
 }
 
-/// A function that is called when a client is about to begin its requests, after it has taken seconds to start.
+/// A function that is called when a client is about to begin its requests, after it has taken seconds to
+/// start.
 #[derive(Clone, Copy)]
 pub struct Begins<'a>(pub &'a (dyn Fn() -> Result<(), Outcome> + Sync));
 
