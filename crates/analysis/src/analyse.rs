@@ -14,6 +14,7 @@ use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
 use crate::estimate::{self, Sampling, Statistic};
 use crate::metrics::{self, Metric};
+use crate::published;
 use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
@@ -64,6 +65,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
     }
     let sides = sides_of(plan, &cells, &ok);
     let comparisons = comparison::compare_all(plan, &sides);
+    let published = published::compare_all(plan, &sides);
     Summary {
         version: SUMMARY_VERSION,
         study: plan.study.clone(),
@@ -79,6 +81,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         networks: networks.to_vec(),
         cells,
         claims,
+        published,
         comparisons,
     }
 }

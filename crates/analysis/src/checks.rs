@@ -32,6 +32,7 @@ mod connections;
 mod console_errors;
 mod contents_match;
 mod cores;
+mod cpu_credits;
 mod cpu_frequency;
 mod cpu_steal;
 mod delayed_ack;
@@ -47,9 +48,11 @@ mod events_match;
 mod failed_requests;
 mod failed_runs;
 mod flow_control;
+mod impossible_values;
 mod jitter_order;
 mod listen_overflow;
 mod loopback_packets;
+mod mean_of_means;
 mod missed_schedule;
 mod missing_tables;
 mod missing_urls;
@@ -62,6 +65,7 @@ mod outside;
 mod page_cache;
 mod percentile;
 mod pins_match;
+mod players_match;
 mod precision;
 mod pushes;
 mod records_match;
@@ -78,10 +82,12 @@ mod shared_host;
 mod single_requests;
 mod status;
 mod steady_state;
+mod time_wait;
 mod tls_match;
 mod transports_match;
 mod two_peaks;
 mod udp_drops;
+mod url_list;
 mod urls;
 mod version;
 mod waiting;
@@ -93,13 +99,13 @@ macro_rules! checks {
 
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
-    version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
+    version, status, body_length, body_content, failed_requests, all_requested, claims, url_list, missing_urls,
     console_errors, urls, empty_bodies, workloads_match, script_variant, contents_match, arms_match, pins_match,
-    ends_match, connections, single_requests, pushes, events_match, clock, tls_match, records_match,
+    players_match, ends_match, connections, single_requests, pushes, events_match, clock, tls_match, records_match,
     transports_match, flow_control, loopback_packets, shared_host, delayed_ack, outside, missing_tables, failed_runs,
-    runs, percentile, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
+    runs, percentile, mean_of_means, impossible_values, precision, outlying_run, two_peaks, omission, saturation, drift, steady_state,
     cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
-    emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal,
+    emulator_drops, jitter_order, missed_schedule, listen_overflow, udp_drops, client_limits, time_wait, cpu_steal, cpu_credits,
     cpu_frequency, other_work, page_cache, disk, client_cpu, client_waited, client_suspended, server_waited,
     server_limit, server_stop, server_time_joined, server_time_precision, server_draining,
 };

@@ -239,21 +239,23 @@ fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutco
     }
 }
 
-/// Whether the cell's network is impaired, according to the plan and the calibration.
+/// Whether the cell's network is impaired, according to the plan and the calibration. A delay alone impairs
+/// nothing: no packet waits behind others or is lost.
 fn impaired(plan: &Plan, side: &CellRuns<'_>) -> Finding {
     let network = plan.network_of(side.cell);
     let seen = side.runs.iter().filter(|run| run.calibration.is_some()).count();
-    let is_planned = network.is_impaired();
-    let result = match (is_planned, seen) {
+    let result = match (network.limits_or_loses(), seen) {
         (false, _) => ClaimOutcome::Refuted,
         (true, 0) => ClaimOutcome::NotShown,
         (true, _) => ClaimOutcome::Holds,
     };
-    let measured = match is_planned {
-        false => format!("the network {} has no delay, no rate and no loss", network.name),
-        true => format!("the network {} is emulated and was calibrated in {seen} runs", network.name),
+    let name = &network.name;
+    let measured = match (network.is_impaired(), network.limits_or_loses()) {
+        (false, _) => format!("the network {name} has no delay, no rate and no loss"),
+        (true, false) => format!("the network {name} only delays packets: it has no rate and no loss"),
+        (true, true) => format!("the network {name} is emulated and was calibrated in {seen} runs"),
     };
-    let expected = "a delay, a rate or a loss, calibrated".to_owned();
+    let expected = "a rate, a loss or an outage, calibrated".to_owned();
     Finding { result, measured, expected, cells: vec![side.cell.cell] }
 }
 
@@ -486,6 +488,11 @@ mod tests {
         wire.plan.networks[0] = crate::fixtures::network(0, None);
         let found = result(wire, ClaimTest::Impaired);
         assert_eq!(found.result, ClaimOutcome::Refuted, "{found:?}");
+        let mut delayed = Bench::page(&[Variant::H1]);
+        delayed.plan.networks[0] = crate::fixtures::network(150_000_000, None);
+        let found = result(delayed, ClaimTest::Impaired);
+        assert_eq!(found.result, ClaimOutcome::Refuted, "{found:?}");
+        assert!(found.measured.contains("only delays packets"), "{found:?}");
         let mut unseen = Bench::page(&[Variant::H1]);
         unseen.records.iter_mut().for_each(|record| record.round_trips.clear());
         assert_eq!(result(unseen, ClaimTest::Impaired).result, ClaimOutcome::NotShown);

@@ -38,6 +38,7 @@ pub mod metrics;
 pub mod monitor;
 pub mod pooled;
 pub mod predict;
+pub mod published;
 pub mod repetition;
 pub mod rows;
 pub mod run;

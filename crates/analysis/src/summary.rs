@@ -47,6 +47,9 @@ pub struct Summary {
     /// The result of each claim of the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimResult>,
+    /// The result of each published value, for each cell that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedResult>,
     /// For each cell except the baseline's: the primary metric first, then the exploratory ones.
     pub comparisons: Vec<Comparison>,
 }
@@ -337,6 +340,46 @@ pub struct ClaimResult {
     pub expected: String,
     /// The cells that the claim is about.
     pub cells: Vec<u32>,
+}
+
+/// A published value and the measured one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedResult {
+    /// Where it was published.
+    pub source: String,
+    /// The cell's levels.
+    pub levels: Vec<Level>,
+    /// The level that a ratio is to; `None` for other values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Level>,
+    /// The metric.
+    pub metric: String,
+    /// The statistic of it.
+    pub statistic: Statistic,
+    /// The cell's number.
+    pub cell: u32,
+    /// `ratio`, `rtt` (round trips), or the metric's unit.
+    pub unit: String,
+    /// The published value.
+    pub published: f64,
+    /// The measured value, in the same unit; `None` without one.
+    pub measured: Option<Estimate>,
+    /// `agrees`, `disagrees` or `cannot be compared`.
+    pub result: PublishedOutcome,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+model::named! { "a comparison with a published value";
+    /// Whether a published value agrees with the measured one.
+    pub enum PublishedOutcome {
+        /// It lies in the measured interval, widened by the margin of interest.
+        Agrees = "agrees",
+        /// It lies outside.
+        Disagrees = "disagrees",
+        /// There is no measured value, it is invalid, or the value does not carry over to other machines.
+        NotComparable = "cannot be compared",
+    }
 }
 
 /// Whether a claim holds.

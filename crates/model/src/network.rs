@@ -386,6 +386,11 @@ impl Direction {
         *self != Direction { queue: self.queue, ..Direction::default() }
     }
 
+    /// Whether it does more than deliver every packet later: delay and jitter alone limit and lose nothing.
+    fn limits_or_loses(&self) -> bool {
+        Direction { delay_ns: 0, jitter: None, delay_steps: None, ..self.clone() }.is_impaired()
+    }
+
     /// The deterministic part: delay, queue and a constant rate, without what depends on chance or time.
     pub fn certain(&self) -> Direction {
         let rate = match &self.rate {
@@ -430,6 +435,14 @@ impl Network {
     pub fn is_impaired(&self) -> bool {
         let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
         [&self.up, &self.down].into_iter().chain(changes).any(Direction::is_impaired)
+            || self.timeline.iter().any(|change| change.handover || change.rebinding)
+    }
+
+    /// Whether packets wait for others or are lost, at the start or after a change. A network that only delays
+    /// packets does neither.
+    pub fn limits_or_loses(&self) -> bool {
+        let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
+        [&self.up, &self.down].into_iter().chain(changes).any(Direction::limits_or_loses)
             || self.timeline.iter().any(|change| change.handover || change.rebinding)
     }
 

@@ -142,18 +142,60 @@ pub struct Repetition {
     pub most_runs: u32,
 }
 
-/// A published value: a level against the baseline.
+/// A published value: of the cells with some levels, or their ratio to those with another level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Where.
     pub source: String,
-    /// Its levels: one of the baseline's factor, and of other factors that it restricts, in the order of the
-    /// matrix.
+    /// The levels of its cells, in the order of the matrix; of a ratio, one of the factor that is compared.
     pub levels: Vec<Level>,
+    /// The level that a ratio is to; `None` for the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Level>,
     /// The metric.
     pub metric: String,
-    /// The level's value divided by the baseline's.
-    pub ratio: f64,
+    /// The statistic of it; `None` for the one that the study compares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistic: Option<Statistic>,
+    /// The value.
+    #[serde(flatten)]
+    pub value: PublishedValue,
+}
+
+/// What was published.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedValue {
+    /// The value divided by that of the level in `against`.
+    Ratio(f64),
+    /// The value in the metric's unit; times in nanoseconds.
+    Value(f64),
+    /// A time in round trips of the network.
+    RoundTrips(f64),
+}
+
+impl Published {
+    /// A ratio to the baseline, of the statistic that the study compares.
+    pub fn ratio(source: &str, levels: Vec<Level>, metric: &str, ratio: f64) -> Published {
+        Published {
+            source: source.to_owned(),
+            levels,
+            against: None,
+            metric: metric.to_owned(),
+            statistic: None,
+            value: PublishedValue::Ratio(ratio),
+        }
+    }
+
+    /// The ratio to the baseline of the statistic that the study compares, if it is one.
+    pub const fn ratio_to_baseline(&self) -> Option<f64> {
+        match self {
+            Published { against: None, statistic: None, value: PublishedValue::Ratio(ratio), .. } => {
+                Some(*ratio)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The topology of a plan's runs.

@@ -52,7 +52,7 @@ pub(super) struct ClaimEntry {
 }
 
 /// A factor and its level, such as `variant = "h2"`.
-type NamedLevel = (Placed<String>, Placed<String>);
+pub(super) type NamedLevel = (Placed<String>, Placed<String>);
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -150,7 +150,7 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
 }
 
 /// One level such as `level = { variant = "h2" }`.
-fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
+pub(super) fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
     let inner = table.required(key, Table::table)?;
     let mut levels = inner.level_entries()?;
     match (levels.pop(), levels.len()) {
@@ -170,7 +170,7 @@ fn read_statistics(table: &Table<'_>) -> Result<Vec<Statistic>, InputError> {
 }
 
 /// `120ms`, `2rtt`, `64kB` or `0.99`.
-fn parse_bound(text: &str) -> Result<Bound, String> {
+pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     let text = text.trim();
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     if let Some(trips) = text.strip_suffix(ROUND_TRIPS) {

@@ -10,7 +10,7 @@ use crate::media::{
     Media, MediaFolder, MediaSite, MediaSource, Presentation, Representation, Segment, Track, TrackKind,
 };
 use crate::monitor::MonitorRate;
-use crate::plan::{Cell, NamedWorkload, PlannedTopology, RemoteTrust};
+use crate::plan::{Cell, NamedWorkload, PlannedTopology, PublishedValue, RemoteTrust};
 use crate::plan_text::plan_text;
 use crate::player::{Cmcd, LivePlay, Player, Rule, Seek, constant_rate_video};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -1502,16 +1502,33 @@ const PUBLISHED: &str = "source = \"Doe, 2024\"\nlevels = { variant = \"h3\", ne
 fn what_others_published_is_in_the_plan() {
     let plan = parse(&with_published(PUBLISHED)).unwrap();
     let level = |factor: &str, value: &str| crate::plan::Level { factor: factor.into(), value: value.into() };
-    let expected = crate::plan::Published {
-        source: "Doe, 2024".into(),
-        levels: vec![level("variant", "h3"), level("network", "lan")],
-        metric: "time_to_first_byte".into(),
-        ratio: 0.85,
-    };
+    let levels = vec![level("variant", "h3"), level("network", "lan")];
+    let expected = crate::plan::Published::ratio("Doe, 2024", levels, "time_to_first_byte", 0.85);
     assert_eq!(plan.published, [expected]);
     let short = "source = \"x\"\nlevels = { variant = \"h3\" }\nratio = 2";
     let plan = parse(&with_published(short)).unwrap();
-    assert_eq!((plan.published[0].metric.as_str(), plan.published[0].ratio), ("page_load_time", 2.0));
+    assert_eq!(
+        (plan.published[0].metric.as_str(), plan.published[0].ratio_to_baseline()),
+        ("page_load_time", Some(2.0))
+    );
+    let pair = "source = \"x\"\nlevels = { network = \"lan\" }\nagainst = { network = \"dsl\" }\nstatistic = \"iqr\"\nratio = 2";
+    let entry = parse(&with_published(pair)).unwrap().published.remove(0);
+    assert_eq!(
+        (entry.against, entry.statistic),
+        (Some(level("network", "dsl")), Some(crate::Statistic::Iqr))
+    );
+    for (value, expected) in [
+        ("\"2rtt\"", PublishedValue::RoundTrips(2.0)),
+        ("\"120ms\"", PublishedValue::Value(120e6)),
+        ("\"8Mbit/s\"", PublishedValue::Value(8e6)),
+        ("\"0.995\"", PublishedValue::Value(0.995)),
+    ] {
+        let value = format!("source = \"x\"\nlevels = {{ variant = \"h1s\" }}\nvalue = {value}");
+        let entry = parse(&with_published(&value)).unwrap().published.remove(0);
+        assert_eq!((entry.value, entry.ratio_to_baseline()), (expected, None));
+        let written = serde_json::to_string(&entry).unwrap();
+        assert_eq!(serde_json::from_str::<crate::plan::Published>(&written).unwrap(), entry);
+    }
     assert!(parse(SHORT).unwrap().published.is_empty());
     let elsewhere = [list("matrix.network", &["dsl"])];
     let plan = parse_with(&with_published(PUBLISHED), &elsewhere).unwrap();
@@ -1532,7 +1549,25 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         1,
         "10: `source` is empty; write one such as `source = \"Doe, Protocols compared, 2024, table 3\"`",
     ),
-    ("ratio = 0.85", "", 0, "1: [[published]] has no `ratio`; add one, such as `ratio = 0.85`"),
+    ("ratio = 0.85", "", 0, "1: [[published]] has neither `ratio` nor `value`; add one of them"),
+    (
+        "ratio = 0.85",
+        "ratio = 0.85\nvalue = \"2rtt\"",
+        4,
+        "9: `ratio` and `value` are both there; remove one of them",
+    ),
+    (
+        "ratio = 0.85",
+        "value = \"2rtt\"\nagainst = { variant = \"h2\" }",
+        5,
+        "13: `against` needs `ratio`; a `value` is not divided by anything",
+    ),
+    (
+        "ratio = 0.85",
+        "ratio = 0.85\nagainst = { variant = \"h3\" }",
+        2,
+        "24: `levels`: `h3` is the level in `against`; write a level of `variant` that is compared with it",
+    ),
     (
         "ratio = 0.85",
         "ratio = \"0.85\"",
@@ -1549,13 +1584,13 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "ratio = 0.85",
         "ratio = 0",
         4,
-        "9: `ratio` is 0; write the level's published value divided by the baseline's, above 0",
+        "9: `ratio` is 0; write the level's published value divided by the other's, above 0",
     ),
     (
         "ratio = 0.85",
         "ratio = -0.5",
         4,
-        "9: `ratio` is -0.5; write the level's published value divided by the baseline's, above 0",
+        "9: `ratio` is -0.5; write the level's published value divided by the other's, above 0",
     ),
     (
         "ratio",

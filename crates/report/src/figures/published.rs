@@ -36,6 +36,8 @@ const MAX_NAMED: usize = 24;
 /// A published ratio and the comparison that measured the same.
 struct Pair<'v, 'a> {
     published: &'v Published,
+    /// The published ratio to the baseline.
+    of_baseline: f64,
     row: &'v Row<'a>,
     measured: &'v Comparison,
 }
@@ -48,7 +50,7 @@ impl Pair<'_, '_> {
     /// Whether the published ratio is in the measured interval; `None` without an interval.
     fn is_within(&self) -> Option<bool> {
         let ratio = self.ratio()?;
-        Some((ratio.low?..=ratio.high?).contains(&self.published.ratio))
+        Some((ratio.low?..=ratio.high?).contains(&self.of_baseline))
     }
 
     fn is_believable(&self) -> bool {
@@ -73,7 +75,7 @@ impl Pair<'_, '_> {
     }
 
     fn describe(&self) -> String {
-        let (level, published) = (&self.row.series.name, text::ratio(self.published.ratio));
+        let (level, published) = (&self.row.series.name, text::ratio(self.of_baseline));
         let metric = text::uncapital(&text::metric_title(&self.published.metric));
         let measured = match self.ratio() {
             Some(ratio) => format!("measured {}", text::ratio_with_interval(Some(ratio), "")),
@@ -93,11 +95,13 @@ impl Pair<'_, '_> {
 fn pairs<'v, 'a>(view: &'v View<'a>, context: &'v Context<'a>) -> Vec<Pair<'v, 'a>> {
     let mut pairs = Vec::new();
     for published in &view.plan().published {
+        // Other values are in the section of the report.
+        let Some(of_baseline) = published.ratio_to_baseline() else { continue };
         for row in &context.rows {
             let planned = row.planned.map_or(&[][..], |planned| &planned.levels);
             if published.levels.iter().all(|level| planned.contains(level)) {
                 let measured = view.comparison(row.cell.cell, &published.metric);
-                pairs.extend(measured.map(|measured| Pair { published, row, measured }));
+                pairs.extend(measured.map(|measured| Pair { published, of_baseline, row, measured }));
             }
         }
     }
@@ -143,7 +147,7 @@ fn domain(view: &View<'_>) -> Option<(f64, f64)> {
         let inside = |end: Option<f64>| end.map(|end| end.clamp(WIDEST.0, WIDEST.1));
         let ends =
             [inside(ratio.and_then(|r| r.low)), inside(ratio.and_then(|r| r.high)), ratio.map(|r| r.value)];
-        ends.into_iter().flatten().chain([pair.published.ratio])
+        ends.into_iter().flatten().chain([pair.of_baseline])
     };
     let values = pairs().flat_map(of_pair).filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = values.fold((0.95, 1.05), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
@@ -187,7 +191,7 @@ fn draw_pair(canvas: &mut Canvas, pair: &Pair<'_, '_>, rows: &Rows, scale: Scale
     canvas.group(&style.row_class(pair.is_believable()), Some(&sentence), |c| {
         rows.draw_hit(c, y);
         rows.draw_label(c, pair.row, y);
-        let x = scale.place(pair.published.ratio);
+        let x = scale.place(pair.of_baseline);
         c.line(at(x, y - 13.0), at(x, y + 13.0), "published");
         if let Some(ratio) = pair.ratio() {
             draw_interval(c, ratio, scale, y);
@@ -202,7 +206,7 @@ fn draw_pair(canvas: &mut Canvas, pair: &Pair<'_, '_>, rows: &Rows, scale: Scale
             Some(ratio) => ("value struck", format!("{} here", text::ratio(ratio.value))),
             None => ("note", pair.reason().to_owned()),
         };
-        let published = format!("{} published", text::ratio(pair.published.ratio));
+        let published = format!("{} published", text::ratio(pair.of_baseline));
         c.text(at(NOTE_LEFT, y - 3.0), Anchor::Start, class, &measured);
         c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, "tick", &published);
     });
@@ -217,7 +221,7 @@ fn csv(view: &View<'_>) -> String {
             let fields = vec![
                 ("baseline", view.summary().baseline.value.as_str().into()),
                 ("metric", pair.published.metric.as_str().into()),
-                ("published", pair.published.ratio.into()),
+                ("published", pair.of_baseline.into()),
                 ("measured", ratio.map(|ratio| ratio.value).into()),
                 ("low", ratio.and_then(|ratio| ratio.low).into()),
                 ("high", ratio.and_then(|ratio| ratio.high).into()),

@@ -515,6 +515,7 @@ fn summary(plan: &Plan) -> Summary {
         networks: plan.networks.iter().map(calibrated).collect(),
         cells,
         claims: vec![claim("The runs may be <b>pooled</b>.", ClaimOutcome::Refuted)],
+        published: Vec::new(),
         comparisons,
     }
 }

@@ -507,11 +507,9 @@ pub(crate) fn videos_of_servers() -> Fabricated {
 
 fn of_servers(names: [&str; 5]) -> Fabricated {
     let mut fabricated = fabricated::of_requests(fabricated::servers(names), 120);
-    let published = |source: &str, name: &str, metric: &str, ratio| model::plan::Published {
-        source: source.to_owned(),
-        levels: vec![model::plan::Level { factor: "server".into(), value: name.into() }],
-        metric: metric.to_owned(),
-        ratio,
+    let published = |source: &str, name: &str, metric: &str, ratio| {
+        let level = model::plan::Level { factor: "server".into(), value: name.into() };
+        model::plan::Published::ratio(source, vec![level], metric, ratio)
     };
     let (doe, roe) = ("Doe, Protocols compared, 2024, table 3", "Roe, 2023, section 5.2");
     fabricated.plan.published = vec![
@@ -526,11 +524,8 @@ fn of_servers(names: [&str; 5]) -> Fabricated {
 /// Somebody published ratios of two variants, of one of them on one network alone.
 pub(crate) fn publishing(mut fabricated: Fabricated) -> Fabricated {
     let level = |factor: &str, value: &str| model::plan::Level { factor: factor.into(), value: value.into() };
-    let published = |source: &str, levels, ratio| model::plan::Published {
-        source: source.to_owned(),
-        levels,
-        metric: "time_to_first_byte".to_owned(),
-        ratio,
+    let published = |source: &str, levels, ratio| {
+        model::plan::Published::ratio(source, levels, "time_to_first_byte", ratio)
     };
     fabricated.plan.published = vec![
         published("Doe, Protocols compared, 2024, table 3", vec![level("variant", "h3")], 0.7),
