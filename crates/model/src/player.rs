@@ -39,8 +39,8 @@ pub struct Player {
     /// How a browser plays it; `None` if none can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<BrowserPlay>,
-    /// The only origin that has the media, such as `https://media.example.test`; `None` if the study's servers
-    /// have it.
+    /// The only origin that has the media, such as `https://media.example.test`; `None` if the study's
+    /// servers have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! The bit rates of audio renditions of HLS, which `EXT-X-MEDIA` does not state.
 //!
-//! A variant's `BANDWIDTH` is the sum of its own and its group's (RFC 8216, section 4.3.4.2). Variants with the same
-//! playlist and different groups therefore have sums that share a term: if one of the terms is known, the others
-//! follow. Known are a variant without a group, a variant whose playlist is that of a rendition, and renditions
-//! whose playlists tell their lengths.
+//! A variant's `BANDWIDTH` is the sum of its own and its group's (RFC 8216, section 4.3.4.2). Variants with
+//! the same playlist and different groups therefore have sums that share a term: if one of the terms is known,
+//! the others follow. Known are a variant without a group, a variant whose playlist is that of a rendition, and
+//! renditions whose playlists tell their lengths.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,8 @@ fn rate_at(periods: &mut [Period], slot: Slot) -> Option<&mut u64> {
     track.representations.get_mut(slot.representation).map(|own| &mut own.bits_per_s)
 }
 
-/// The mean bit rate of a playlist whose segments all state their lengths, by their ranges or `EXT-X-BITRATE`.
+/// The mean bit rate of a playlist whose segments all state their lengths, by their ranges or
+/// `EXT-X-BITRATE`.
 pub(super) fn rate_of(media: &MediaPlaylist) -> Option<u64> {
     const NANOS_PER_S: u128 = 1_000_000_000;
     let (mut bit_ns, mut all_ns) = (0_u128, 0_u128);
