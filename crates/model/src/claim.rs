@@ -43,7 +43,8 @@ pub enum ClaimTest {
         /// The levels, of one factor; the first represents the others.
         levels: Vec<Level>,
     },
-    /// Every network of the study limits or loses packets. One that only delays them does not impair anything.
+    /// Every network of the study limits or loses packets. One that only delays them does not impair
+    /// anything.
     Impaired,
     /// A statistic of a metric, or its ratio to that of another level, lies within bounds.
     Value {

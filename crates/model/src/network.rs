@@ -438,8 +438,8 @@ impl Network {
             || self.timeline.iter().any(|change| change.handover || change.rebinding)
     }
 
-    /// Whether packets wait for others or are lost, at the start or after a change. A network that only delays
-    /// packets does neither.
+    /// Whether packets wait for others or are lost, at the start or after a change. A network that only
+    /// delays packets does neither.
     pub fn limits_or_loses(&self) -> bool {
         let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
         [&self.up, &self.down].into_iter().chain(changes).any(Direction::limits_or_loses)

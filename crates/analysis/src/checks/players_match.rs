@@ -72,8 +72,8 @@ fn describe(player: &Player) -> String {
     )
 }
 
-/// What is divided between two players: the publication has metrics of this workload that it lacks of another,
-/// which another player plays, and the other way round.
+/// What is divided between two players: the publication has metrics of this workload that it lacks of
+/// another, which another player plays, and the other way round.
 fn divided(plan: &Plan, workload: &str) -> Option<String> {
     let named = |name: &str| plan.workloads.iter().find(|named| named.name == name)?.workload.player();
     let own = named(workload)?;
