@@ -1,15 +1,9 @@
 //! The bit rates of audio renditions of HLS, which `EXT-X-MEDIA` does not state.
 //!
 //! A variant's `BANDWIDTH` is the sum of its own and its group's (RFC 8216, section 4.3.4.2). Variants with
-<<<<<<< HEAD
 //! the same playlist and different groups therefore have sums that share a term: if one of the terms is
 //! known, the others follow. Known are a variant without a group, a variant whose playlist is that of a
 //! rendition, and renditions whose playlists tell their lengths.
-=======
-//! the same playlist and different groups therefore have sums that share a term: if one of the terms is
-//! known, the others follow. Known are a variant without a group, a variant whose playlist is that of a
-//! rendition, and renditions whose playlists tell their lengths.
->>>>>>> wt-a
 
 use std::collections::BTreeMap;
 
