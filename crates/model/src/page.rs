@@ -205,7 +205,8 @@ const RESOURCE_KEYS: &[Key] = keys! {
     "sizes", "list of sizes", "required", r#"["25kB", "14kB"]"#,
         "The body length. Several sizes make several resources, numbered from 1 by `{n}` in the path.";
     "named_by", "text", "required but for the document", r#""/shop/shop.css""#,
-        "The path of the document, style sheet or script above that names it; with an `origin` it may be an absolute URL.";
+        "The path of the document, style sheet or script above that names it; with an `origin` it may be an absolute URL. Style sheets name \
+         style sheets, images and fonts alone.";
     "named_at", "size", "a place for each reference", r#""12kB""#,
         "How much of the parent has arrived when this is requested. Requires the page's `origin`. What a script of h123 names is requested \
          when the script has run.";
@@ -273,6 +274,18 @@ fn add(page: &mut Page, entry: &Table<'_>) -> Result<(), InputError> {
             .error("`named_at` requires the page's `origin`; remove it, because h123 makes the references"));
     }
     let named_by = find_parent(page, &written, entry.string("named_by")?)?;
+    if let Some(parent) = named_by.map(|parent| &page.resources[parent])
+        && !page.is_outside()
+        && parent.kind == ResourceKind::Css
+        && matches!(kind, ResourceKind::Html | ResourceKind::Js)
+    {
+        let noun = if kind == ResourceKind::Js { "scripts" } else { "documents" };
+        return Err(written.error(format!(
+            "`{}` is a style sheet, and no browser requests {noun} that a style sheet names; name `{}` in a document \
+             or a script",
+            parent.path, written.value
+        )));
+    }
     let sizes = entry.required("sizes", Table::some_strings)?;
     if sizes.value.len() > 1 && !written.value.contains("{n}") {
         let count = sizes.value.len();
@@ -506,6 +519,14 @@ mod tests {
         assert!(child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']").contains("`/a.js` has no `named_by`"),);
         let orphan = child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']\nnamed_by = '/b.css'");
         assert!(orphan.starts_with("p.toml:10:12: `/b.css` is not"), "{orphan}");
+        let style = "path = '/a.css'\nkind = 'css'\nsizes = ['1kB']\nnamed_by = '/p/'\n[[resource]]\n";
+        for (kind, noun) in [("js", "scripts"), ("html", "documents")] {
+            let named =
+                child(&format!("{style}path = '/b'\nkind = '{kind}'\nsizes = ['1kB']\nnamed_by = '/a.css'"));
+            let expected = format!("`/a.css` is a style sheet, and no browser requests {noun} that");
+            assert!(named.starts_with("p.toml:12:8: ") && named.contains(&expected), "{named}");
+            assert_eq!(named.lines().count(), 1, "{named}");
+        }
         let sizes = "['1B','1B','1B','1B','1B','1B','1B','1B']";
         let crowd = child(&format!("path = '/{{n}}.js'\nkind = 'js'\nnamed_by = '/p/'\nsizes = {sizes}"));
         assert!(crowd.contains("it needs at least 1024 to name `/6.js`"), "{crowd}");
