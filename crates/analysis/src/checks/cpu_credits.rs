@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     caveat: "more",
     why: "Burstable virtual machines may use whole cores until their CPU credits are spent, and a fraction of them from \
           then on. Runs before and after that moment were made on different machines.",
-    remedy: "Measure on a machine with cores of its own, or one whose CPU time is not limited.",
+    remedy: "Measure on a machine with dedicated cores, or one whose CPU time is not limited.",
     reads: &[Table::Monitor],
     ..check("cpu_credits", judge)
 };
