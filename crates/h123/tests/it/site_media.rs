@@ -153,7 +153,7 @@ fn a_manifest_that_cannot_be_played_is_one_error() {
             response("200 OK", "", &format!("#EXTM3U\n{variants}"))
         }
         "/endless.mpd" => {
-            let body = "<MPD type='static' mediaPresentationDuration='PT9999999H'><Period><AdaptationSet contentType='video'>\
+            let body = "<MPD type='static' mediaPresentationDuration='PT9000S'><Period><AdaptationSet contentType='video'>\
                         <SegmentTemplate timescale='1000' duration='1' media='$Number$'/>\
                         <Representation id='v' bandwidth='1'/></AdaptationSet></Period></MPD>";
             response("200 OK", "", body)
