@@ -25,6 +25,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::description::{DescriptionError, Shelf, file_name, read};
 use description::Browser;
+pub use profile::clean;
 pub use progress::BrowserError;
 
 static BROWSERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../browsers");

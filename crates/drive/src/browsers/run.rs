@@ -84,14 +84,15 @@ impl Browser {
         };
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
         let folder = made.with_context(|| format!("cannot create {}", spec.folder.display()))?;
-        let profile = Profile::create(&folder)?;
-        let launch = Launch::of(assignment, spec, &profile.0);
+        let profile = Profile::create()?;
+        let launch = Launch::of(assignment, spec, &profile.path);
         let command = match self.start_command(&info, &launch) {
             Ok(command) => command,
             Err(error) => return ended(Outcome::failed(FailureKind::Client, format!("{error:#}"))),
         };
         let options = assignment.options.browser;
-        let running = Running { node, limits, spec, browser: self, launch: &launch, options };
+        let running =
+            Running { node, limits, spec, browser: self, profile: &profile, launch: &launch, options };
         if let Some(player) = assignment.workload.player() {
             return self.run_player(player, &running, command, &info, assignment, &folder);
         }
@@ -198,12 +199,11 @@ impl Browser {
         {
             return Err(anyhow!(reason));
         }
-        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let profile = Profile::create(folder.path())?;
-        let log = folder.path().join("browser.log");
+        let profile = Profile::create()?;
+        let log = profile.folder().join("browser.log");
         let lab = Lab::loopback()?;
         let spec = ExternalSpec {
-            folder: folder.path(),
+            folder: profile.folder(),
             log: &log,
             tool,
             key_hash: "",
@@ -212,7 +212,7 @@ impl Browser {
             begins: Begins::UNHEARD,
         };
         let launch = Launch {
-            profile: &profile.0,
+            profile: &profile.path,
             tool,
             privileges: Privileges::of_this_process(),
             variant: observation.variant,
@@ -226,7 +226,8 @@ impl Browser {
         let limits = Limits { time: RECORD_LIMIT, bytes: u64::MAX, cpus: Vec::new() };
         let options = BrowserOptions::default();
         let (node, browser) = (lab.client(), self);
-        let running = Running { node, limits: &limits, spec: &spec, browser, launch: &launch, options };
+        let (limits, spec, launch) = (&limits, &spec, &launch);
+        let running = Running { node, limits, spec, browser, profile: &profile, launch, options };
         let text = url.to_string();
         let loaded = match (observation.watched, self.protocol) {
             (None, _) => running.load(command, &text, 0)?.map(|loaded| loaded.load),
@@ -278,6 +279,7 @@ struct Running<'a> {
     limits: &'a Limits,
     spec: &'a ExternalSpec<'a>,
     browser: &'a Browser,
+    profile: &'a Profile,
     launch: &'a Launch<'a>,
     options: BrowserOptions,
 }
@@ -356,6 +358,7 @@ impl Running<'_> {
         let mut program =
             Program::new(program).args(args).stdin(stdin).stdout(stdout).stderr(Output::File(stderr));
         program.cpus.clone_from(&self.limits.cpus);
+        program.env = self.profile.environment();
         Ok(self.node.spawn(program).map_err(|error| {
             let reason = format!("the browser cannot be started: {:#}", anyhow!(error));
             Outcome::failed(FailureKind::Client, reason)

@@ -68,19 +68,17 @@ fn load_with_key(
         ..assignment()
     };
     let outcome = browser.run(lab.client(), &assignment, limits, &spec).unwrap();
-    assert!(!folder.join("profile").exists(), "the profile is removed");
-    assert_eq!(processes_of(&folder), Vec::<String>::new(), "no process of the browser is left");
+    assert_eq!(processes_of(&log), Vec::<String>::new(), "no process of the browser is left");
     outcome
 }
 
-/// The processes whose command line names a folder.
-fn processes_of(folder: &Path) -> Vec<String> {
-    let folder = folder.display().to_string();
-    let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
-        let line = fs::read(entry.path().join("cmdline")).ok()?;
-        Some(String::from_utf8_lossy(&line).replace('\0', " "))
-    });
-    lines.filter(|line| line.contains(&folder)).collect()
+/// The processes whose standard error is a file, which those of a browser inherit.
+fn processes_of(log: &Path) -> Vec<String> {
+    let log = log.canonicalize().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let of_log =
+        processes.filter(|process| fs::read_link(process.join("fd/2")).is_ok_and(|file| file == log));
+    of_log.map(|process| fs::read_to_string(process.join("cmdline")).unwrap_or_default()).collect()
 }
 
 /// Runs a job with nginx, which serves the place's page over a variant.

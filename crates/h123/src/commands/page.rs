@@ -54,6 +54,12 @@ pub(crate) struct PageArgs {
     /// Example: --runs 10
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
+    /// The visit that is measured: `first`, `repeat` or `cached`, or `upgrade` for one over HTTP/3 after a first
+    /// one over HTTP/2, by the site's own Alt-Svc [default: first]
+    ///
+    /// Example: --visit upgrade
+    #[arg(long, value_name = "KIND", value_parser = ["first", "repeat", "cached", "upgrade"])]
+    visit: Option<String>,
     /// Let the browser compute this many times slower than the machine, 1 to 100
     ///
     /// Example: --cpu-slowdown 4
@@ -108,7 +114,12 @@ impl PageArgs {
             line.extend(values.into_iter().flat_map(|value| [option.to_owned(), value]));
         };
         let is_encrypted = self.url.starts_with("https://");
-        let variants: &[&str] = if is_encrypted { &["h1s", "h2", "h3"] } else { &["h1"] };
+        let variants: &[&str] = match self.visit.as_deref() {
+            _ if !is_encrypted => &["h1"],
+            // Alt-Svc leads to no other.
+            Some("upgrade") => &["h3"],
+            _ => &["h1s", "h2", "h3"],
+        };
         let path = |path: &Option<PathBuf>| -> Vec<String> {
             path.iter().map(|path| path.to_string_lossy().into_owned()).collect()
         };
@@ -117,6 +128,7 @@ impl PageArgs {
         add("--network", &self.network, &[NETWORK]);
         let number = |number: &Option<u32>| number.iter().map(u32::to_string).collect::<Vec<_>>();
         add("--runs", &number(&self.runs), &[]);
+        add("--visit", self.visit.as_slice(), &[]);
         add("--cpu-slowdown", &number(&self.cpu_slowdown), &[]);
         add("--cacert", &path(&self.cacert), &[]);
         add("--out", &path(&self.out), &[]);
@@ -168,5 +180,11 @@ mod tests {
              --cpu-slowdown 4 --out x --filmstrip --insecure --quiet"
         );
         assert!(RunLine::try_parse_from(all.split(' ')).is_ok());
+        let upgrade = line("page https://a.test/ --visit upgrade");
+        assert_eq!(
+            upgrade,
+            "run browsers --url https://a.test/ --client chromium --variant h3 --network 4g --visit upgrade"
+        );
+        assert!(RunLine::try_parse_from(upgrade.split(' ')).is_ok());
     }
 }

@@ -94,6 +94,7 @@ pub(crate) struct RunArgs {
 /// An invalid study, a folder that exists, a full disk, or a fault of the tool. A failure within a run is
 /// stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
+    drive::browsers::clean();
     let plan = plan(args)?;
     let cores = Cores::of_this_process(&plan.cores)?;
     // A program that is not installed is the outcome of its runs, not an error here.

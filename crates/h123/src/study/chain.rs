@@ -13,7 +13,7 @@ use model::plan::ServerChain;
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
 use model::tunable::NO_SETTINGS;
-use model::{Cell, Page, Variant};
+use model::{Cell, Page, Plan, Variant};
 
 use crate::study::outside::RemoteChain;
 use crate::study::server_time::TimedServer;
@@ -41,15 +41,18 @@ struct RunningChain<'n> {
     remote: Option<RemoteChain>,
 }
 
+/// Whether the clients of a cell begin with HTTP/2 and follow its Alt-Svc.
+pub(crate) fn upgrades(plan: &Plan, cell: &Cell) -> bool {
+    plan.workload_of(&cell.group).options.connections.visit == Visit::Upgrade
+}
+
 impl Study<'_> {
     /// Why the servers of a cell cannot run here, if they cannot.
     pub(crate) fn unsupported_by_servers(&self, cell: &Cell) -> Option<String> {
         if let Some(remote) = &cell.chain.remote {
-            let reason = self.upgrades(cell).then(|| {
-                "the visit `upgrade` needs a server that h123 starts; remove `visit` from the workload"
-                    .to_owned()
-            });
-            return reason.or_else(|| self.outside.unsupported(remote, cell.group.variant));
+            let first = upgrades(self.plan, cell).then_some(Variant::H2);
+            let needed = first.into_iter().chain([cell.group.variant]);
+            return needed.filter_map(|variant| self.outside.unsupported(remote, variant)).next();
         }
         let page = self.plan.workloads[cell.group.workload].workload.page();
         let pages = page.map_or(&[][..], std::slice::from_ref);
@@ -145,12 +148,8 @@ impl Study<'_> {
 
     /// The variants that the server of a cell offers: clients that follow Alt-Svc begin with HTTP/2.
     fn offered(&self, cell: &Cell) -> Vec<Variant> {
-        let first = self.upgrades(cell).then_some(Variant::H2);
+        let first = upgrades(self.plan, cell).then_some(Variant::H2);
         std::iter::once(cell.group.variant).chain(first).collect()
-    }
-
-    fn upgrades(&self, cell: &Cell) -> bool {
-        self.plan.workload_of(&cell.group).options.connections.visit == Visit::Upgrade
     }
 
     /// The study's pages, delivered as the workloads of these cells want it.
@@ -224,7 +223,7 @@ impl RunningServers<'_> {
         match (&chain.remote, chain.servers.first()) {
             (Some(remote), _) => study.remote_targets(cell, remote),
             // The page's URL is that of HTTP/2.
-            (None, Some(front)) if study.upgrades(cell) => {
+            (None, Some(front)) if upgrades(study.plan, cell) => {
                 let variant = cell.group.variant;
                 Ok(vec![Target { variant, ..target_of(front, Variant::H2)? }])
             }

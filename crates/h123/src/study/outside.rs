@@ -16,6 +16,7 @@ use model::{Cell, Page, Plan, Variant};
 
 use crate::connect::advice;
 use crate::exit::UsageError;
+use crate::study::chain::upgrades;
 use crate::study::{Study, failed, node_of};
 use crate::terminal::note;
 
@@ -56,7 +57,7 @@ impl Outside {
         let is_main = *url == remote.url;
         // A further host answers in another version where it does not offer the cell's.
         let wanted: Vec<Variant> = match is_main {
-            true => plan.remote_cells().map(|(cell, _)| cell.group.variant).collect(),
+            true => plan.remote_cells().flat_map(|(cell, _)| spoken(plan, cell)).collect(),
             false => Variant::ALL.to_vec(),
         };
         let offer = discover(url, &remote.trust, &wanted, plan.pins_of(cell), stop);
@@ -90,6 +91,12 @@ impl Outside {
         let found = self.offer(&remote.url).and_then(|offer| offer.endpoint(variant));
         found.err().map(|reason| format!("{} does not offer {variant}: {reason}", remote.url.origin()))
     }
+}
+
+/// The variants that the clients of a cell speak, the first visit's first.
+fn spoken(plan: &Plan, cell: &Cell) -> impl Iterator<Item = Variant> + use<> {
+    let first = upgrades(plan, cell).then_some(Variant::H2);
+    first.into_iter().chain([cell.group.variant])
 }
 
 /// The error of a server that cannot be used.
@@ -138,10 +145,12 @@ impl Study<'_> {
             let node = node_of(lab, &chain.node)?;
             let addresses = self.plan.relays_of(first);
             for cell in users {
-                for (url, variant) in self.endpoints(cell, remote)? {
-                    let to = self.endpoint(&url, variant)?;
-                    if relays.iter().all(|relay| relay.to() != to) {
-                        relays.push(Relay::open(node, &addresses, to.port(), to)?);
+                for variant in spoken(self.plan, cell) {
+                    for (url, variant) in self.endpoints(cell, remote, variant)? {
+                        let to = self.endpoint(&url, variant)?;
+                        if relays.iter().all(|relay| relay.to() != to) {
+                            relays.push(Relay::open(node, &addresses, to.port(), to)?);
+                        }
                     }
                 }
             }
@@ -154,23 +163,29 @@ impl Study<'_> {
         found.map_err(|reason| Outcome::failed(FailureKind::Server, reason))
     }
 
-    /// The hosts of a cell, the server first, each with its variant: the cell's, or the best below it.
-    fn endpoints(&self, cell: &Cell, remote: &Remote) -> Result<Vec<(Url, Variant)>, Outcome> {
-        let mut all = vec![(remote.url.clone(), cell.group.variant)];
+    /// The hosts of a cell, the server first, each with its variant: this one, or the best below it.
+    fn endpoints(
+        &self,
+        cell: &Cell,
+        remote: &Remote,
+        variant: Variant,
+    ) -> Result<Vec<(Url, Variant)>, Outcome> {
+        let mut all = vec![(remote.url.clone(), variant)];
         let page = self.plan.workload_of(&cell.group).workload.page();
         for url in page.into_iter().flat_map(further_origins) {
             let offer = self
                 .outside
                 .offer(url)
                 .map_err(|reason| failed(FailureKind::Server)(anyhow::Error::msg(reason)))?;
-            let variants = [cell.group.variant, Variant::H2, Variant::H1s, Variant::H1];
+            let variants = [variant, Variant::H2, Variant::H1s, Variant::H1];
             let found = variants.into_iter().find(|variant| offer.endpoint(*variant).is_ok());
             all.extend(found.map(|variant| (url.clone(), variant)));
         }
         Ok(all)
     }
 
-    /// What clients of a cell connect to: the server, then the further hosts of its page.
+    /// What clients of a cell connect to: the server, then the further hosts of its page. The URL of clients
+    /// that follow Alt-Svc is that of their first visit.
     ///
     /// # Errors
     /// The run's outcome: a host has no relay.
@@ -181,9 +196,15 @@ impl Study<'_> {
             let address = relay.map_or(to, Relay::address);
             let offer = self.outside.offer(&url);
             let offer = offer.map_err(|reason| Outcome::failed(FailureKind::Server, reason))?;
-            Ok(target(&url, variant, address, &offer.trust))
+            Ok::<Target, Outcome>(target(&url, variant, address, &offer.trust))
         };
-        self.endpoints(cell, &chain.remote)?.into_iter().map(to_target).collect()
+        let begins = spoken(self.plan, cell).next().unwrap_or(cell.group.variant);
+        let endpoints = self.endpoints(cell, &chain.remote, begins)?;
+        let mut targets: Vec<Target> = endpoints.into_iter().map(to_target).collect::<Result<_, _>>()?;
+        if let Some(main) = targets.first_mut() {
+            main.variant = cell.group.variant;
+        }
+        Ok(targets)
     }
 
     /// Adds the further hosts of a cell's page to the options of its clients.

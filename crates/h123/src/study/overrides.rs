@@ -1,6 +1,7 @@
 //! Command-line options that override keys of a study file.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use model::options::Visit;
 use model::study::{Override, OverrideValue};
 
 use self::Kind::{Added, Flag, Full, List, Number, Text};
@@ -9,6 +10,9 @@ use self::Kind::{Added, Flag, Full, List, Number, Text};
 /// but no other settings.
 pub(crate) const GROUP: &str = "overrides";
 const RUNS: &str = "runs";
+/// Every visit but the first requires that clients may resume sessions.
+const VISIT: &str = "workload.*.visit";
+const RESUMPTION: &str = "hold.resumption";
 
 /// Every option: its name, the name of its value, what it does to which key of the study, its help and an
 /// example. A new override is a new entry.
@@ -119,6 +123,15 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
         "workload.*.filmstrip",
         "Keep a picture of a browser's page whenever it changes, in the result folder",
         "--client chromium --filmstrip",
+    ),
+    (
+        "visit",
+        "KIND",
+        Text,
+        VISIT,
+        "Let clients be at the server as in this visit: `first`, `repeat`, `cached` or `upgrade`; all but `first` \
+         resume TLS sessions",
+        "--client chromium --variant h3 --visit upgrade",
     ),
     ("seed", "N", Number, "seed", "Random seed of the order and of every block", "--seed 7"),
     (
@@ -232,6 +245,10 @@ impl FromArgMatches for StudyOverrides {
                 }
             };
             given.text.extend(texts.iter().map(|text| format!(" --{name} {text}").trim_end().to_owned()));
+            if *key == VISIT && value != OverrideValue::Text(Visit::First.to_string()) {
+                let value = OverrideValue::Toml(true.to_string());
+                given.overrides.push(Override { key: RESUMPTION, value });
+            }
             given.overrides.push(Override { key, value });
         }
         Ok(given)
@@ -271,6 +288,14 @@ mod tests {
             ("monitor", OverrideValue::Text("off".to_owned())),
         ];
         assert_eq!(overrides, expected.map(|(key, value)| Override { key, value }));
+    }
+
+    #[test]
+    fn a_visit_that_is_not_the_first_has_sessions() {
+        let of = |visit: &str| Tool::parse_from(["tool", "--visit", visit]).overrides;
+        let keys = |visit: &str| of(visit).overrides.iter().map(|given| given.key).collect::<Vec<_>>();
+        assert_eq!((keys("first"), keys("upgrade")), (vec![VISIT], vec![RESUMPTION, VISIT]));
+        assert_eq!(of("cached").text(), " --visit cached");
     }
 
     #[test]

@@ -173,6 +173,14 @@ impl SiteArgs {
             server.push_str(", insecure = true");
         }
         let variants: Vec<String> = url.variants().iter().map(ToString::to_string).collect();
+        // The user may leave out the first one.
+        let chosen = given.iter().find_map(|given| match &given.value {
+            OverrideValue::List(chosen) if given.key == "matrix.variant" => Some(chosen),
+            _ => None,
+        });
+        let baseline =
+            chosen.filter(|chosen| !chosen.contains(&variants[0])).map_or(&variants, |chosen| chosen);
+        let baseline = &baseline[0].clone();
         let list = |values: Vec<String>| OverrideValue::List(values);
         let toml = |text: String| OverrideValue::Toml(text);
         let site = || list(vec![SITE.to_owned()]);
@@ -184,7 +192,7 @@ impl SiteArgs {
             ("workload", toml(format!("{{ {SITE} = {{ {workload} }} }}"))),
             ("matrix.workload", site()),
             ("topology", OverrideValue::Text(OUTSIDE.to_owned())),
-            ("baseline", toml(format!("{{ {} }}", toml_entry("variant", &variants[0])))),
+            ("baseline", toml(format!("{{ {} }}", toml_entry("variant", baseline)))),
             ("matrix.variant", list(variants)),
         ];
         // What the user gives in addition comes later, and twice the same key once.

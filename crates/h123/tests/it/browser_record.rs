@@ -48,3 +48,29 @@ fn the_session_of_a_browser_becomes_a_script_of_its_version() {
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }
+
+/// A video that nobody starts requests nothing.
+#[test]
+fn what_is_watched_is_recorded_too() {
+    let _machine = machine();
+    let (site, place) = (site(), folder());
+    let html = "<!doctype html><video preload=none src=/film.mp4></video>";
+    std::fs::write(site.folder.path().join("www/index.html"), html).unwrap();
+    std::fs::write(site.folder.path().join("www/film.mp4"), [7; 3_000]).unwrap();
+    let url = format!("https://127.0.0.1:{}/", site.ports[0]);
+    let record = |options: &[&str]| {
+        let mut command = Command::new(H123);
+        command.args(["record", &url, "--insecure", "--browser"]).args(options).current_dir(place.path());
+        Ended::of(command.output().unwrap())
+    };
+    for (options, expected) in
+        [(&["chromium"][..], &["/"][..]), (&["chromium", "--watch", "2s"], &["/", "/film.mp4"])]
+    {
+        let text = record(options).expect(0).stdout;
+        let (_, requests) = read(&text);
+        let urls: Vec<&str> = requests.iter().map(|request| request["url"].as_str().unwrap()).collect();
+        assert_eq!(urls, expected, "{text}");
+    }
+    let refused = record(&["firefox", "--watch", "2s"]).expect(2);
+    assert!(refused.stderr.contains("firefox cannot watch videos; use chromium"), "{}", refused.stderr);
+}

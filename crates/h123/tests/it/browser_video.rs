@@ -116,6 +116,35 @@ fn a_video_is_played_by_both_players_over_every_version() {
     assert!(report.contains("Playback of the video"), "the report draws the playback");
 }
 
+/// Both players jump over the middle of the film, and play on from there.
+#[test]
+fn both_players_jump_where_the_study_says() {
+    let _machine = machine();
+    let place = folder();
+    make_film(place.path(), RUNGS);
+    let matrix = "baseline = { variant = 'h2' }\n[matrix]\nvariant = ['h2']\nserver = ['origin']\nnetwork = ['lan']\n\
+                  workload = ['fixed', 'adaptive']\nclient = ['chromium']\n";
+    let seek = "seek = ['1s to 2900ms']\n";
+    let records = run(place.path(), &format!("{HEAD}{matrix}{FILM}{FIXED}{seek}{ADAPTIVE}{seek}"));
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        assert!(record.outcome.is_ok(), "{:?}", record.outcome);
+        let [seeked] = events(record, PlayerEventKind::Seeked, None)[..] else {
+            panic!("{:?}", record.player)
+        };
+        assert_eq!(seeked.segment, 3, "its media begins at 2.88 s: {seeked:?}");
+        let playing = events(record, PlayerEventKind::Playing, None);
+        let [first, .., again] = playing[..] else { panic!("{playing:?}") };
+        let before_ns = seeked.at_ns - first.at_ns;
+        assert!((9 * SECOND_NS / 10..2 * SECOND_NS).contains(&before_ns), "it jumps at 1 s: {before_ns} ns");
+        assert!(again.at_ns > seeked.at_ns && again.segment == 3, "{again:?}");
+        let last = record.player.last().unwrap();
+        assert_eq!(last.what, PlayerEventKind::Ended, "{:?}", record.player);
+        let after_ns = last.at_ns - again.at_ns;
+        assert!(after_ns < 2 * SECOND_NS, "0.94 s are left: {after_ns} ns");
+    }
+}
+
 #[test]
 fn a_link_below_the_bit_rate_stalls_a_fixed_representation() {
     let _machine = machine();

@@ -5,8 +5,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::generator::Serving;
 use crate::outside::site;
 use crate::permissions::as_user;
+use crate::real_server::RealServer;
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, processes_with, repository, summary};
 
 /// The round trip of the network, in ns.
@@ -29,7 +31,7 @@ fn study(baseline: &str, matrix: &str) -> String {
 fn run(folder: &Path, study: &str, out: &str) -> Value {
     write(folder, study);
     let mut command = Command::new(H123);
-    command.args(["run", "study.toml", "--out", out]).current_dir(folder);
+    command.args(["run", "study.toml", "--out", out]).current_dir(folder).env("TMPDIR", folder);
     Ended::of(command.output().unwrap()).expect_measured();
     summary(&folder.join(out))
 }
@@ -80,9 +82,14 @@ pub(crate) fn takes_the_round_trips(browser: &str) {
             check_page(cell, *connect, *handshake)
         })
     });
-    let logs = folder.path().join("out0/logs");
-    let mut clients = std::fs::read_dir(logs).unwrap().flatten().map(|run| run.path().join("client"));
-    assert!(!clients.any(|client| client.join("profile").exists()), "no profile is left");
+    assert_eq!(profiles(folder.path()), Vec::<String>::new(), "no profile is left");
+}
+
+/// The folders of browsers in a folder for temporary files.
+fn profiles(place: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(place).unwrap().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("h123-browser-") || name.contains("org.chromium")).collect()
 }
 
 fn check_page(cell: &Value, connect: Option<f64>, handshake: Option<f64>) -> Result<(), String> {
@@ -165,10 +172,13 @@ pub(crate) fn runs_as_a_user(browser: &str) {
 
 #[test]
 fn chromium_dies_with_h123() {
-    dies_with_h123("chromium", 3, |out| processes_with(&format!("--user-data-dir={}", out.display())));
+    dies_with_h123("chromium", 3, |profile| {
+        processes_with(&format!("--user-data-dir={}", profile.display()))
+    });
 }
 
-/// Kills h123 while a browser of at least this many processes loads a page.
+/// Kills h123 while a browser of at least this many processes loads a page: its processes end, and the next
+/// call of h123 removes its files. `processes` has those of profiles whose path begins in this way.
 pub(crate) fn dies_with_h123(browser: &str, least: usize, processes: impl Fn(&Path) -> Vec<String>) {
     let _machine = machine();
     let folder = folder();
@@ -178,8 +188,8 @@ pub(crate) fn dies_with_h123(browser: &str, least: usize, processes: impl Fn(&Pa
     std::fs::write(folder.path().join("networks/far.toml"), far).unwrap();
     let mut command = Command::new(H123);
     command.args(["run", "study.toml", "--out", "out", "--quiet"]).current_dir(folder.path());
-    let mut tool = command.spawn().unwrap();
-    let out = folder.path().join("out");
+    let mut tool = command.env("TMPDIR", folder.path()).spawn().unwrap();
+    let out = folder.path().join("h123-browser-");
     let soon = |wanted: &dyn Fn(usize) -> bool| {
         (0..3000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -190,6 +200,11 @@ pub(crate) fn dies_with_h123(browser: &str, least: usize, processes: impl Fn(&Pa
     tool.kill().unwrap();
     tool.wait().unwrap();
     assert!(soon(&|running| running == 0), "left behind: {:?}", processes(&out));
+    assert_eq!(profiles(folder.path()).len(), 1, "nobody removed them yet");
+    let mut command = Command::new(H123);
+    command.args(["lab", "--clean"]).env("TMPDIR", folder.path()).env("H123_RUNTIME_DIR", folder.path());
+    Ended::of(command.output().unwrap()).expect(0);
+    assert_eq!(profiles(folder.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -312,6 +327,50 @@ fn a_server_that_announces_nothing_fails_the_upgrade() {
     command.args(["run", "study.toml", "--out", "out"]).current_dir(folder.path());
     let ended = Ended::of(command.output().unwrap());
     assert!(ended.stdout.contains("no response announced HTTP/3"), "{}\n{}", ended.stdout, ended.stderr);
+}
+
+/// The site's own Alt-Svc leads to another port, at which another program answers.
+#[test]
+fn a_site_upgrades_its_visitor_to_http3() {
+    let _machine = machine();
+    let folder = folder();
+    write(folder.path(), "");
+    let files: [(&str, &[u8]); 3] = [
+        ("page.html", b"<!doctype html><p>Text</p><link rel=stylesheet href=/a.css><img src=/b.png>"),
+        ("a.css", b"p { color: red }"),
+        ("b.png", &[1; 20_000]),
+    ];
+    let put =
+        |root: &Path| files.iter().for_each(|(name, bytes)| std::fs::write(root.join(name), bytes).unwrap());
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    put(&root);
+    let quic = Serving::start_with(&["--root", root.to_str().unwrap()]);
+    let field = format!("add_header alt-svc 'h3=\":{}\"; ma=3600';", quic.port + 4);
+    let block = "ssl_protocols TLSv1.3; default_type text/html; types { text/css css; image/png png; }";
+    let site = RealServer::nginx(&[&format!("{block} {field}"), block]);
+    put(&site.folder.path().join("www"));
+    let page = |place: usize, out: &str| {
+        let mut command = Command::new(H123);
+        command.args(["page", &site.url(place, "/page.html"), "--insecure", "--visit", "upgrade"]);
+        command.args(["--network", "far", "--runs", "1", "--out", out]).current_dir(folder.path());
+        Ended::of(command.output().unwrap())
+    };
+    attempt(|out| {
+        page(0, out).expect_measured();
+        let summary = summary(&folder.path().join(out));
+        let cell = cell(&summary, &["h3"]);
+        assert_eq!((&cell["runs_ok"], median(cell, "requests")), (&1.into(), 3.0), "{cell:#}");
+        assert_eq!(check(cell, "version")["result"], "pass", "{cell:#}");
+        assert!(cell["metrics"].get("connect_time").is_none(), "QUIC has one handshake: {cell:#}");
+        expect_round_trips(cell, "secure_handshake_time", 1.0)
+    });
+    let silent = page(1, "silent");
+    let words = format!("{}{}", silent.stdout, silent.stderr);
+    assert!(
+        words.contains("announces no HTTP/3") || words.contains("no response announced HTTP/3"),
+        "{words}"
+    );
 }
 
 #[test]

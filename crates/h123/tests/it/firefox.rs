@@ -23,8 +23,8 @@ fn an_ordinary_user_has_firefoxs_sandbox() {
 #[test]
 fn firefox_dies_with_h123() {
     // Its processes share a home, which is the profile.
-    dies_with_h123("firefox", 3, |out| {
-        let home = format!("HOME={}", out.display());
+    dies_with_h123("firefox", 3, |profile| {
+        let home = format!("HOME={}", profile.display());
         let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
             let environment = std::fs::read(entry.path().join("environ")).ok()?;
             String::from_utf8_lossy(&environment).contains(&home).then(|| format!("{:?}", entry.file_name()))

@@ -47,6 +47,9 @@ impl Override {
     }
 }
 
+/// The table of the pins.
+const HOLD: &str = "hold";
+
 /// Writes the overrides, whose values are also given as TOML, into a study's document. The reader then treats
 /// them like values of the file; their place is the command line.
 ///
@@ -65,6 +68,11 @@ pub(super) fn write_into<'a>(
         })?;
         let new = on_command_line(new.into_inner());
         let (path, key) = key.rsplit_once('.').unwrap_or(("", key));
+        // A study without pins holds the defaults.
+        if path == HOLD && !document.contains_key(HOLD) {
+            let empty = on_command_line(DeValue::Table(DeTable::new()));
+            document.insert(Spanned::new(COMMAND_LINE, HOLD.into()), empty);
+        }
         for table in tables_at(document, path) {
             match (value, table.get_mut(key).map(Spanned::get_mut), new.get_ref()) {
                 (OverrideValue::Added(_), Some(DeValue::Array(old)), DeValue::Array(new)) => {

@@ -110,8 +110,9 @@ pub(crate) fn list() -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Removes the remains of killed labs.
+/// Removes the remains of killed labs, and the profiles of browsers whose h123 was killed.
 pub(crate) fn clean() -> Result<Exit> {
+    drive::browsers::clean();
     let left = registry::clean()?;
     if left.is_empty() {
         print("killed labs left nothing")?;
