@@ -28,6 +28,7 @@ mod method;
 mod page;
 mod palette;
 mod playback;
+mod published;
 mod server_time;
 mod svg;
 mod sweep;

@@ -5,6 +5,7 @@ use crate::caveats;
 use crate::context::{Context, Row};
 use crate::encode::markdown as escaped;
 use crate::headline;
+use crate::published::{self, PublishedRow};
 use crate::text;
 use crate::view::View;
 
@@ -12,6 +13,8 @@ use crate::view::View;
 pub(crate) const MAX_CHARS: usize = 60_000;
 /// The room of tables; the rest is for caveats.
 const TABLE_CHARS: usize = 40_000;
+/// The room of published values.
+const PUBLISHED_CHARS: usize = 10_000;
 /// The room of a note about omitted parts.
 const NOTE_CHARS: usize = 200;
 
@@ -23,6 +26,12 @@ pub(crate) fn render(view: &View<'_>) -> String {
     }
     let tables: Vec<String> = view.contexts.iter().map(|context| table(view, context)).collect();
     append(&mut out, &tables, TABLE_CHARS, "tables", "tables/comparisons.csv");
+    let published: Vec<String> = published::section(view).rows.iter().map(published_row).collect();
+    if !published.is_empty() {
+        out.push_str("\n#### Published and measured\n\n| value | published | measured | result | reason |\n");
+        out.push_str("|---|---:|---:|---|---|\n");
+        append(&mut out, &published, TABLE_CHARS + PUBLISHED_CHARS, "values", "tables/published.csv");
+    }
     out.push_str("\n#### Caveats\n\n");
     let caveats: Vec<String> = caveats(view);
     append(&mut out, &caveats, MAX_CHARS, "caveats", "report.html");
@@ -54,6 +63,11 @@ fn table(view: &View<'_>, context: &Context<'_>) -> String {
         out.push_str(&format!("| {} |\n", cells(row).map(|text| escaped(&text)).join(" | ")));
     }
     out
+}
+
+fn published_row(row: &PublishedRow) -> String {
+    let cells = [&row.what, &row.published, &row.measured, row.result, &row.reason];
+    format!("| {} |\n", cells.map(escaped).join(" | "))
 }
 
 fn cells(row: &Row<'_>) -> [String; 5] {

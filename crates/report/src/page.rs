@@ -21,6 +21,7 @@ use crate::limits::{self, Limits, MAX_NETWORKS};
 use crate::load;
 use crate::method;
 use crate::palette::{self, Style};
+use crate::published;
 use crate::server_time;
 use crate::text::{self, clean, clean_line};
 use crate::topology;
@@ -35,6 +36,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("caveats.html", include_str!("../templates/caveats.html")),
     ("figure.html", include_str!("../templates/figure.html")),
     ("figures.html", include_str!("../templates/figures.html")),
+    ("published.html", include_str!("../templates/published.html")),
     ("tables.html", include_str!("../templates/tables.html")),
     ("method.html", include_str!("../templates/method.html")),
 ];
@@ -138,6 +140,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
         margin => text::percent(summary.margin_share),
         caveats => Serde(caveats::collect(view)),
         checks => checks,
+        published => Serde(published::section(view)),
         figures => Serde(figures),
         missing_figures => Serde(&drawings.missing),
         nothing_drawn => nothing_drawn,

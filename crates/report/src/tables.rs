@@ -1,7 +1,7 @@
 //! The tables as files, one entry each in [`TABLES`].
 
 use analysis::metrics;
-use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, Verdict};
+use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, PublishedResult, Verdict};
 use model::class::split_metric;
 use model::csv::{CellStatistic, CsvColumn, CsvTable, CsvValue};
 use model::number;
@@ -43,6 +43,11 @@ const TABLES: &[TableKind] = &[
         title: "CPU, memory, sockets and drops of every cell, medians over runs",
         write: load,
     },
+    TableKind {
+        name: "published",
+        title: "Every published value next to the measured one",
+        write: published,
+    },
     TableKind { name: "validity", title: "Every check of every cell", write: validity },
 ];
 
@@ -50,7 +55,11 @@ const TABLES: &[TableKind] = &[
 pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
     let written = |kind: &TableKind| of_text(kind.name, kind.title, (kind.write)(view));
     let described = |table: &CsvTable| of_text(&table.name, "Columns of the study", of_study(view, table));
-    let is_empty = |kind: &&TableKind| kind.name == "classes" && view.plan().classes.is_empty();
+    let is_empty = |kind: &&TableKind| match kind.name {
+        "classes" => view.plan().classes.is_empty(),
+        "published" => view.summary().published.is_empty(),
+        _ => false,
+    };
     let tables = TABLES.iter().filter(|kind| !is_empty(kind)).map(written);
     tables.chain(view.plan().csv.iter().map(described)).collect()
 }
@@ -265,6 +274,32 @@ fn with_unit(name: &str) -> String {
         Some("B") => format!("{name}_bytes"),
         _ => name.to_owned(),
     }
+}
+
+fn published(view: &View<'_>) -> TableText {
+    type Item<'a> = &'a PublishedResult;
+    let measured = |of: fn(Estimate) -> Option<f64>| move |found: Item<'_>| found.measured.and_then(of).into();
+    table(
+        view,
+        view.summary().published.iter(),
+        vec![column("cell", |found: Item<'_>| found.cell.into())],
+        |found| found.levels.iter().collect(),
+        vec![
+            column("against", |found: Item<'_>| {
+                found.against.as_ref().map(|level| level.value.as_str()).into()
+            }),
+            column("metric", |found: Item<'_>| found.metric.as_str().into()),
+            column("statistic", |found: Item<'_>| found.statistic.name().into()),
+            column("unit", |found: Item<'_>| found.unit.as_str().into()),
+            column("published", |found: Item<'_>| found.published.into()),
+            column("measured", measured(|found| Some(found.value))),
+            column("low", measured(|found| found.low)),
+            column("high", measured(|found| found.high)),
+            column("result", |found: Item<'_>| found.result.name().into()),
+            column("reason", |found: Item<'_>| found.reason.as_str().into()),
+            column("source", |found: Item<'_>| found.source.as_str().into()),
+        ],
+    )
 }
 
 fn validity(view: &View<'_>) -> TableText {

@@ -1511,11 +1511,11 @@ fn what_others_published_is_in_the_plan() {
         (plan.published[0].metric.as_str(), plan.published[0].ratio_to_baseline()),
         ("page_load_time", Some(2.0))
     );
-    let pair = "source = \"x\"\nlevels = { network = \"lan\" }\nagainst = { network = \"dsl\" }\nstatistic = \"iqr\"\nratio = 2";
+    let pair = "source = \"x\"\nlevels = { variant = \"h3\" }\nagainst = { variant = \"h2\" }\nstatistic = \"iqr\"\nratio = 2";
     let entry = parse(&with_published(pair)).unwrap().published.remove(0);
     assert_eq!(
         (entry.against, entry.statistic),
-        (Some(level("network", "dsl")), Some(crate::Statistic::Iqr))
+        (Some(level("variant", "h2")), Some(crate::Statistic::Iqr))
     );
     for (value, expected) in [
         ("\"2rtt\"", PublishedValue::RoundTrips(2.0)),
@@ -1566,7 +1566,7 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "ratio = 0.85",
         "ratio = 0.85\nagainst = { variant = \"h3\" }",
         2,
-        "24: `levels`: `h3` is the level in `against`; write a level of `variant` that is compared with it",
+        "22: `levels`: `h3` is the level in `against`; write a level of `variant` that is compared with it",
     ),
     (
         "ratio = 0.85",
