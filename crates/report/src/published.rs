@@ -47,7 +47,8 @@ pub(crate) fn section(view: &View<'_>) -> Section {
     let shown = all.len().min(MAX_ROWS);
     let rest = (shown < all.len())
         .then(|| format!("{shown} of {} are shown; tables/published.csv has all.", all.len()));
-    let counts = format!("{}: {}.", text::count(all.len(), "published value", "published values"), counts.join(", "));
+    let counts =
+        format!("{}: {}.", text::count(all.len(), "published value", "published values"), counts.join(", "));
     Section { counts, rows: all[..shown].iter().map(|found| row(view, found)).collect(), rest }
 }
 

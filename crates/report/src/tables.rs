@@ -278,7 +278,8 @@ fn with_unit(name: &str) -> String {
 
 fn published(view: &View<'_>) -> TableText {
     type Item<'a> = &'a PublishedResult;
-    let measured = |of: fn(Estimate) -> Option<f64>| move |found: Item<'_>| found.measured.and_then(of).into();
+    let measured =
+        |of: fn(Estimate) -> Option<f64>| move |found: Item<'_>| found.measured.and_then(of).into();
     table(
         view,
         view.summary().published.iter(),

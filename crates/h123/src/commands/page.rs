@@ -54,8 +54,8 @@ pub(crate) struct PageArgs {
     /// Example: --runs 10
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// The visit that is measured: `first`, `repeat` or `cached`, or `upgrade` for one over HTTP/3 after a first
-    /// one over HTTP/2, by the site's own Alt-Svc [default: first]
+    /// The visit that is measured: `first`, `repeat` or `cached`, or `upgrade` for one over HTTP/3 after a
+    /// first one over HTTP/2, by the site's own Alt-Svc [default: first]
     ///
     /// Example: --visit upgrade
     #[arg(long, value_name = "KIND", value_parser = ["first", "repeat", "cached", "upgrade"])]

@@ -1513,10 +1513,7 @@ fn what_others_published_is_in_the_plan() {
     );
     let pair = "source = \"x\"\nlevels = { variant = \"h3\" }\nagainst = { variant = \"h2\" }\nstatistic = \"iqr\"\nratio = 2";
     let entry = parse(&with_published(pair)).unwrap().published.remove(0);
-    assert_eq!(
-        (entry.against, entry.statistic),
-        (Some(level("variant", "h2")), Some(crate::Statistic::Iqr))
-    );
+    assert_eq!((entry.against, entry.statistic), (Some(level("variant", "h2")), Some(crate::Statistic::Iqr)));
     for (value, expected) in [
         ("\"2rtt\"", PublishedValue::RoundTrips(2.0)),
         ("\"120ms\"", PublishedValue::Value(120e6)),
