@@ -621,7 +621,7 @@ mod tests {
             (
                 "url = 'https://cdn.test/'",
                 "manifest = 'https://gone.test/film.mpd'",
-                "21:12: `manifest`: https://gone.test/film.mpd does not answer",
+                "19:12: `manifest`: https://gone.test/film.mpd does not answer",
             ),
             ("url = 'https://cdn.test/'", "manifest = 'https:///x'", "`manifest`: `https:///x` is not a URL"),
             (

@@ -1511,9 +1511,9 @@ fn what_others_published_is_in_the_plan() {
         (plan.published[0].metric.as_str(), plan.published[0].ratio_to_baseline()),
         ("page_load_time", Some(2.0))
     );
-    let pair = "source = \"x\"\nlevels = { variant = \"h3\" }\nagainst = { variant = \"h2\" }\nstatistic = \"iqr\"\nratio = 2";
+    let pair = "source = \"x\"\nlevels = { variant = \"h1s\" }\nagainst = { variant = \"h3\" }\nstatistic = \"iqr\"\nratio = 2";
     let entry = parse(&with_published(pair)).unwrap().published.remove(0);
-    assert_eq!((entry.against, entry.statistic), (Some(level("variant", "h2")), Some(crate::Statistic::Iqr)));
+    assert_eq!((entry.against, entry.statistic), (Some(level("variant", "h3")), Some(crate::Statistic::Iqr)));
     for (value, expected) in [
         ("\"2rtt\"", PublishedValue::RoundTrips(2.0)),
         ("\"120ms\"", PublishedValue::Value(120e6)),
@@ -1593,7 +1593,7 @@ const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
         "ratio",
         "ration",
         4,
-        "1: `ration` is not a key of [[published]]; did you mean `ratio`? The choices are source, levels, metric, ratio",
+        "1: `ration` is not a key of [[published]]; did you mean `ratio`? The choices are source, levels, against, metric, statistic, ratio, value",
     ),
     (
         "{ variant = \"h3\", network = \"lan\" }",
