@@ -74,7 +74,8 @@ fn load_with_key(
 
 /// The processes whose standard error is a file, which those of a browser inherit.
 fn processes_of(log: &Path) -> Vec<String> {
-    let log = log.canonicalize().unwrap();
+    // A browser that was not started has none.
+    let Ok(log) = log.canonicalize() else { return Vec::new() };
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let of_log =
         processes.filter(|process| fs::read_link(process.join("fd/2")).is_ok_and(|file| file == log));
