@@ -277,12 +277,7 @@ impl<'a> GroupFold<'a> {
                 *facts.given_up.entry(fault).or_default() += 1;
             }
         }
-        for events in record.page_events.iter().filter(|events| events.group == group.group) {
-            facts.browser_loads += 1;
-            let no_message = || (events.console_errors > 0).then(|| "an error without a message".to_owned());
-            facts.console_error =
-                facts.console_error.or_else(|| events.console.first().cloned().or_else(no_message));
-        }
+        count_page_loads(&mut facts, record.page_events.iter().filter(|events| events.group == group.group));
         count_connections(&mut facts, connections);
         let external = client.and_then(|client| client.external.as_deref());
         if let Some(client) = client {
@@ -413,6 +408,16 @@ impl<'a> GroupFold<'a> {
             count_external(&mut facts, external);
         }
         facts
+    }
+}
+
+/// Counts a browser's page loads and keeps the first message of its console.
+fn count_page_loads<'r>(facts: &mut GroupFacts, loads: impl Iterator<Item = &'r PageEvents>) {
+    for events in loads {
+        facts.browser_loads += 1;
+        let no_message = || (events.console_errors > 0).then(|| "an error without a message".to_owned());
+        let message = || events.console.first().cloned().or_else(no_message);
+        facts.console_error = facts.console_error.take().or_else(message);
     }
 }
 

@@ -38,7 +38,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let shown = |peak: f64| model::units::counted(number::nearest(peak), "socket");
     let measured =
         format!("up to {} in TIME-WAIT at the {end}, {} at the {other_end}", shown(own), shown(other));
-    Some(Finding::pass_or_caveat(passes, measured, format!("read at the end that has more, or at both")))
+    Some(Finding::pass_or_caveat(passes, measured, "read at the end that has more, or at both"))
 }
 
 /// The metrics that the study reads somewhere.

@@ -128,11 +128,9 @@ fn response(status: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{fields}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// One clear error each, and nothing is started or written.
-#[test]
-fn a_manifest_that_cannot_be_played_is_one_error() {
-    let folder = folder();
-    let server = answering(|path| match path {
+/// Manifests that cannot be played, each in its own way.
+fn unplayable(path: &str) -> Vec<u8> {
+    match path {
         "/loop.mpd" => response("302 Found", "location: /loop.mpd\r\n", ""),
         "/nowhere.mpd" => response("302 Found", "location: ftp://a.test/\r\n", ""),
         "/broken.mpd" => response("200 OK", "", "<MPD><Period></MPD>"),
@@ -160,7 +158,14 @@ fn a_manifest_that_cannot_be_played_is_one_error() {
         }
         "/stub.mpd" => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<MPD>".to_vec(),
         _ => response("404 Not Found", "", ""),
-    });
+    }
+}
+
+/// One clear error each, and nothing is started or written.
+#[test]
+fn a_manifest_that_cannot_be_played_is_one_error() {
+    let folder = folder();
+    let server = answering(unplayable);
     let study = |manifest: &str| {
         format!(
             "question = 'q'\nmetric = 'startup_time'\nbaseline = {{ variant = 'h1' }}\nmargin = '3%'\nruns = 2\n\

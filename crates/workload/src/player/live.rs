@@ -343,9 +343,9 @@ fn listed_of(known: &[SegmentPlace], places: &[SegmentPlace]) -> Vec<usize> {
     let Some(first) = places.first() else { return Vec::new() };
     let mut rest = places.iter().peekable();
     let mut listed = Vec::with_capacity(places.len());
-    for index in known.partition_point(|own| first.is_after(*own))..known.len() {
-        while rest.next_if(|place| known[index].is_after(**place)).is_some() {}
-        if rest.peek().is_some_and(|place| !place.is_after(known[index])) {
+    for (index, own) in known.iter().enumerate().skip(known.partition_point(|own| first.is_after(*own))) {
+        while rest.next_if(|place| own.is_after(**place)).is_some() {}
+        if rest.peek().is_some_and(|place| !place.is_after(*own)) {
             listed.push(index);
         }
     }
