@@ -1,4 +1,6 @@
-// Throughput over time, made from seeds: each trace is a list of bit rates in kbit/s, one for each second.
+// Throughput over time, made from seeds and recorded (record.sh): each trace is a list of bit rates in kbit/s, one for each second.
+
+import { readFileSync } from 'node:fs';
 
 /** Numbers from 0 to 1 from a seed (a linear congruential generator with the constants of ISO C). */
 function random(seed) {
@@ -28,6 +30,15 @@ function noise(seed, rate, share) {
   return seconds(() => rate * (1 + (next() - 0.5) * share));
 }
 
+/** What condense.py wrote. */
+function recorded() {
+  const lines = readFileSync(new URL('recorded.csv', import.meta.url), 'utf8').trim().split('\n');
+  return lines.map((line) => {
+    const [name, latencyMs, ...kbits] = line.split(',');
+    return { name, latencyMs: Number(latencyMs), kbits: kbits.map(Number) };
+  });
+}
+
 export const TRACES = [
   { name: 'line', latencyMs: 30, kbits: noise(1, 4500, 0.3) },
   { name: 'slow', latencyMs: 80, kbits: noise(2, 900, 0.5) },
@@ -36,6 +47,7 @@ export const TRACES = [
   { name: 'cliffs', latencyMs: 20, kbits: seconds((second) => (second % 24 < 9 ? 15000 : 250)) },
   { name: 'mobile', latencyMs: 60, kbits: walk(3, 300, 12000, 0.9) },
   { name: 'crowd', latencyMs: 100, kbits: walk(4, 200, 3000, 1.2) },
+  ...recorded(),
 ];
 
 /** When a download of `bytes` that begins at `fromMs` has `bytes`, in whole milliseconds. */
