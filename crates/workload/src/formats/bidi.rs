@@ -180,6 +180,7 @@ impl Recorder {
         request.protocol = text(&response["protocol"]).map(|protocol| shown(&protocol));
         request.body_bytes = response["bodySize"].as_u64().unwrap_or(request.body_bytes);
         let coding = header(&response["headers"], "content-encoding").filter(|coding| *coding != "identity");
+        request.content_range = header(&response["headers"], "content-range").map(shown);
         request.content = text(&response["mimeType"]).map(|kind| {
             let kind = kind.split(';').next().unwrap_or_default();
             content(kind.trim(), coding)

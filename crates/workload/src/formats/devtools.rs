@@ -160,6 +160,7 @@ impl Recorder {
         request.protocol = text(&response["protocol"]).map(|protocol| shown(&protocol));
         request.connection = response["connectionId"].as_u64().filter(|id| *id > 0).map(|id| id.to_string());
         request.content = text(&response["mimeType"]).map(|kind| content(&kind, coding));
+        request.content_range = header(&response["headers"], "content-range").map(shown);
         request.tls = negotiated(&response["securityDetails"]);
         if let Some(Timing { phases, sent_ns, first_byte_ns }) = timing {
             request.phases = if flag("connectionReused") { Phases::default() } else { phases };

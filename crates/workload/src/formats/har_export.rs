@@ -1,7 +1,7 @@
 //! A page load as HTTP Archive 1.2, which the network tools of browsers and `h123 page-model` read.
 //!
 //! Source: the format's specification at w3c.github.io/web-performance. What a load does not have is -1
-//! there, and fields of headers are left out: they may contain secrets.
+//! there, and fields of headers except `Content-Range` are left out: they may contain secrets.
 
 use jiff::Timestamp;
 use model::number::float;
@@ -61,6 +61,11 @@ fn entry(request: &LoadedRequest, started: String) -> Value {
     let done_ns = request.done_ns.unwrap_or(request.intended_ns);
     let kind = request.content.as_deref().unwrap_or("x-unknown").split(',').next().unwrap_or_default();
     let bytes = float(request.body_bytes);
+    let fields: Vec<Value> = request
+        .content_range
+        .iter()
+        .map(|value| json!({ "name": "content-range", "value": value }))
+        .collect();
     let mut entry = json!({
         "pageref": PAGE_ID,
         "startedDateTime": started,
@@ -71,7 +76,7 @@ fn entry(request: &LoadedRequest, started: String) -> Value {
         },
         "response": {
             "status": request.status.unwrap_or(0), "statusText": "", "httpVersion": version, "cookies": [],
-            "headers": [], "redirectURL": "", "headersSize": -1, "bodySize": bytes,
+            "headers": fields, "redirectURL": "", "headersSize": -1, "bodySize": bytes,
             "content": { "size": bytes, "mimeType": kind },
         },
         "cache": {},
@@ -116,6 +121,17 @@ mod tests {
     use super::super::devtools::tests::recorded_load;
     use super::*;
     use crate::page_model::parse_har;
+
+    #[test]
+    fn a_part_of_a_resource_has_its_range() {
+        let mut load = recorded_load();
+        load.requests[1].content_range = Some("bytes 0-3999/9000".to_owned());
+        let browser = HarBrowser { name: "chromium", version: "1.2", h123_version: "0.1" };
+        let har: Value = serde_json::from_str(&write(&load, &browser)).unwrap();
+        let fields = |entry: usize| har["log"]["entries"][entry]["response"]["headers"].clone();
+        assert_eq!(fields(1), json!([{ "name": "content-range", "value": "bytes 0-3999/9000" }]));
+        assert_eq!(fields(0), json!([]));
+    }
 
     #[test]
     fn what_is_exported_is_a_page() {

@@ -60,6 +60,8 @@ pub struct LoadedRequest {
     pub body_bytes: u64,
     /// Media type and content coding, such as `text/css, gzip`.
     pub content: Option<String>,
+    /// The value of `Content-Range` of a part of a resource (RFC 9110, section 14.4).
+    pub content_range: Option<String>,
     /// How it failed, if it did.
     pub failure: Option<(FailureKind, String)>,
     /// Whether it is for the document, or for what a redirect replaced it with.
