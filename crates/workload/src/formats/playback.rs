@@ -39,7 +39,8 @@ pub enum PlaybackEnd {
     Unfinished,
 }
 
-/// A segment that the player knows.
+/// A segment that the player knows. Its start is that of the plan: players correct theirs by what they find in
+/// the media.
 #[derive(Clone, Copy, Debug)]
 struct KnownSegment {
     segment: u32,
@@ -93,14 +94,15 @@ impl PlaybackReader<'_> {
         Playback { events, end: end(&log["end"]), version }
     }
 
-    /// The segments of the presentation by their paths: their numbers and bit rates.
-    fn segments_by_path(&self) -> HashMap<&str, (u32, u64, u64)> {
+    /// The segments of the presentation by their paths.
+    fn segments_by_path(&self) -> HashMap<&str, KnownSegment> {
         let tracks = &self.player.presentation.tracks;
         let segments = tracks.iter().flat_map(|track| {
+            let numbered: Vec<KnownSegment> = numbered(&track.durations_ns).collect();
             track.representations.iter().flat_map(move |of| {
-                let numbered = of.segments.iter().zip(&track.durations_ns).enumerate();
-                numbered.map(move |(number, (segment, duration_ns))| {
-                    (segment.url.as_str(), (small(number), *duration_ns, of.bits_per_s))
+                let known = numbered.clone().into_iter().zip(&of.segments);
+                known.map(|(known, segment)| {
+                    (segment.url.as_str(), KnownSegment { bits_per_s: of.bits_per_s, ..known })
                 })
             })
         });
@@ -136,18 +138,19 @@ impl PlaybackReader<'_> {
     }
 
     /// The segment of an event: that of the presentation with this URL, or as the player describes it.
-    fn segment(&self, logged: &Value, by_path: &HashMap<&str, (u32, u64, u64)>) -> KnownSegment {
+    fn segment(&self, logged: &Value, by_path: &HashMap<&str, KnownSegment>) -> KnownSegment {
         let url = logged["url"].as_str().and_then(|url| Url::parse(url).ok());
         let path = url.filter(|url| url.has_origin_of(self.document)).map(|url| url.path);
         let known = path.and_then(|path| by_path.get(path.split('?').next().unwrap_or_default()).copied());
-        let (segment, duration_ns, bits_per_s) = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let number = logged["number"].as_u64().unwrap_or(0);
-            let bits_per_s = logged["bitsPerSecond"].as_f64().map_or(0, nearest);
-            let duration_ns = seconds(&logged["duration"]).unwrap_or(0);
-            (u32::try_from(number).unwrap_or(u32::MAX), duration_ns, bits_per_s)
-        });
-        let start_s = logged["start"].as_f64().unwrap_or(0.0);
-        KnownSegment { segment, start_s, duration_ns, bits_per_s }
+            KnownSegment {
+                segment: u32::try_from(number).unwrap_or(u32::MAX),
+                start_s: logged["start"].as_f64().unwrap_or(0.0),
+                duration_ns: seconds(&logged["duration"]).unwrap_or(0),
+                bits_per_s: logged["bitsPerSecond"].as_f64().map_or(0, nearest),
+            }
+        })
     }
 }
 
@@ -159,6 +162,16 @@ impl Playback {
         };
         self.events.iter().filter(of_video).filter(|event| event.bits_per_s != bits_per_s).count()
     }
+}
+
+/// The segments of a track, without bit rates.
+fn numbered(durations_ns: &[u64]) -> impl Iterator<Item = KnownSegment> {
+    let mut end_ns = 0_u64;
+    durations_ns.iter().enumerate().map(move |(number, duration_ns)| {
+        let start_s = model::number::float(end_ns) / NANOS_PER_S;
+        end_ns = duration_ns.saturating_add(end_ns);
+        KnownSegment { segment: small(number), start_s, duration_ns: *duration_ns, bits_per_s: 0 }
+    })
 }
 
 /// The segment that is shown at a position of the media, in seconds.
@@ -238,7 +251,7 @@ mod tests {
             json!({
                 "what": what, "at": at, "position": 0, "buffered": 1.5, "trackBuffered": 2.0, "track": "video",
                 "url": format!("https://server:8442/media/film/{rung}/{number}.m4s"), "number": number + 6,
-                "start": f64::from(number - 1) * 2.0, "duration": 2.02, "bitsPerSecond": 928_000,
+                "start": f64::from(number - 1) * 2.0 + 0.08, "duration": 2.02, "bitsPerSecond": 928_000,
                 "frames": 0, "dropped": 0,
             })
         };
