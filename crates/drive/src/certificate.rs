@@ -77,9 +77,7 @@ impl Authority {
     /// SHA-256 of the servers' public key (SubjectPublicKeyInfo) in base64, by which Chromium trusts a server
     /// without an authority.
     pub fn key_hash(&self) -> String {
-        let tls13 = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
-        let hash = tls13.map(|suite| suite.common.hash_provider.hash(&self.key.subject_public_key_info()));
-        hash.map_or_else(String::new, |hash| BASE64_STANDARD.encode(hash.as_ref()))
+        key_hash(&self.key.subject_public_key_info())
     }
 
     /// Signs a certificate for a server under these names and addresses.
@@ -182,6 +180,13 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
         .and_then(|file| file.set_permissions(Permissions::from_mode(SECRET_MODE)).map(|()| file))
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// SHA-256 of a public key (SubjectPublicKeyInfo, DER) in base64.
+pub(crate) fn key_hash(key: &[u8]) -> String {
+    let tls13 = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+    let hash = tls13.map(|suite| suite.common.hash_provider.hash(key));
+    hash.map_or_else(String::new, |hash| BASE64_STANDARD.encode(hash.as_ref()))
 }
 
 #[cfg(test)]

@@ -708,6 +708,7 @@ fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> Cli
         log: &place.path(&format!("{name}.log")),
         tool: Path::new("/nonexistent/h123"),
         key_hash: "",
+        is_outside: false,
         has_names: false,
         stop: &stop,
         begins: Begins::UNHEARD,

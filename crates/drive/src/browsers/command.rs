@@ -36,8 +36,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) authority: String,
     /// The hosts of the page, the document's first; no others resolve. Empty for all.
     pub(crate) targets: Vec<&'a Target>,
-    /// The hash of the lab's server key; empty for servers outside.
+    /// The hashes of the servers' keys, separated by commas.
     pub(crate) key_hash: &'a str,
+    /// Whether others than h123 started the servers, which may have further keys.
+    pub(crate) is_outside: bool,
     /// Whom the user trusts.
     pub(crate) trust: &'a Trust,
 }
@@ -56,6 +58,7 @@ impl<'a> Launch<'a> {
             authority: authority_with_port(target),
             targets: std::iter::once(target).chain(further).collect(),
             key_hash: spec.key_hash,
+            is_outside: spec.is_outside,
             trust: &target.trust,
         }
     }
@@ -63,7 +66,7 @@ impl<'a> Launch<'a> {
     /// Whether any certificate is accepted, because Chromium cannot be told what the user trusts. h123 has
     /// verified it before the study.
     fn trusts_any(&self) -> bool {
-        self.key_hash.is_empty() && !matches!(self.trust, Trust::System)
+        self.is_outside && !matches!(self.trust, Trust::System)
     }
 
     /// What a browser may reach that is told an address for a name, and connects to the port of the URL.
@@ -248,6 +251,7 @@ mod tests {
                 authority: authority.to_owned(),
                 targets: vec![&target],
                 key_hash: "",
+                is_outside: true,
                 trust: &Trust::System,
             };
             launch.reach("mine").map(|reach| reach.addresses)

@@ -207,6 +207,7 @@ impl Browser {
             log: &log,
             tool,
             key_hash: "",
+            is_outside: true,
             has_names: false,
             stop,
             begins: Begins::UNHEARD,
@@ -220,6 +221,7 @@ impl Browser {
             authority: format!("{}:{}", url.host, url.port),
             targets: Vec::new(),
             key_hash: "",
+            is_outside: true,
             trust,
         };
         let command = self.start_command(&info, &launch)?;

@@ -44,9 +44,11 @@ pub struct ExternalSpec<'a> {
     pub tool: &'a Path,
     /// Whether the server's name resolves in the node.
     pub has_names: bool,
-    /// The hash of the key of the lab's servers ([`crate::Authority::key_hash`]), which browsers trust; empty
-    /// for servers that h123 does not start.
+    /// The hashes of the servers' keys ([`crate::Authority::key_hash`]), separated by commas, which browsers
+    /// trust.
     pub key_hash: &'a str,
+    /// Whether others than h123 started the servers.
+    pub is_outside: bool,
     /// Ends the client early when set.
     pub stop: &'a AtomicBool,
     /// Called when a browser is about to begin.

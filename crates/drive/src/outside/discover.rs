@@ -31,6 +31,8 @@ pub struct Offer {
     pub variants: Vec<(Variant, Result<SocketAddr, String>)>,
     /// The servers to trust.
     pub trust: Trust,
+    /// The hash of the key that it has over TCP, as of [`crate::Authority::key_hash`].
+    pub key_hash: Option<String>,
     /// What people should know.
     pub notes: Vec<String>,
 }
@@ -105,7 +107,8 @@ pub fn discover(
         };
         return Err(FetchError(reasons.join("; ")));
     }
-    Ok(Offer { address, variants, trust, notes })
+    let key_hash = first.ok().and_then(|first| first.key_hash);
+    Ok(Offer { address, variants, trust, key_hash, notes })
 }
 
 /// The servers to trust, with the authorities of a file.
@@ -228,6 +231,7 @@ mod tests {
             address,
             variants: vec![(Variant::H2, Ok(address)), (Variant::H3, Err("why".to_owned()))],
             trust: Trust::System,
+            key_hash: None,
             notes: Vec::new(),
         };
         assert_eq!(offer.endpoint(Variant::H2), Ok(address));

@@ -10,8 +10,11 @@ use model::assignment::Trust;
 use model::media::ByteRange;
 use model::url::Url;
 use rustls::pki_types::ServerName;
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use workload::formats::response::Head;
+
+use crate::certificate::key_hash;
 
 /// Bytes that one call reads.
 const PORTION_BYTES: usize = 64 << 10;
@@ -44,6 +47,8 @@ pub struct Fetched {
     pub sent_bytes: u64,
     /// Whether the limit cut it off.
     pub is_cut: bool,
+    /// The hash of the server's key, as of [`crate::Authority::key_hash`]; `None` without TLS.
+    pub key_hash: Option<String>,
 }
 
 /// Why a resource could not be fetched: what was attempted, and the reason.
@@ -116,7 +121,9 @@ impl Fetcher {
             .map_err(|_| FetchError(format!("`{}` is not the name of a server with TLS", url.host)))?;
         let connection = ClientConnection::new(Arc::clone(&self.tls), name)
             .map_err(|error| FetchError(format!("TLS: {error}")))?;
-        self.exchange(url, range, StreamOwned::new(connection, socket))
+        let mut stream = StreamOwned::new(connection, socket);
+        let fetched = self.exchange(url, range, &mut stream)?;
+        Ok(Fetched { key_hash: key_hash_of(&stream.conn), ..fetched })
     }
 
     fn exchange(
@@ -194,8 +201,15 @@ impl Fetcher {
             body,
             sent_bytes,
             is_cut,
+            key_hash: None,
         })
     }
+}
+
+/// The hash of the key of the server's certificate.
+fn key_hash_of(connection: &ClientConnection) -> Option<String> {
+    let certificate = ParsedCertificate::try_from(connection.peer_certificates()?.first()?).ok()?;
+    Some(key_hash(&certificate.subject_public_key_info()))
 }
 
 /// Adds a portion; 0 at the end. Servers may end TLS without close_notify (RFC 9112, section 9.8).

@@ -58,6 +58,7 @@ fn load_with_key(
         log: &log,
         tool: Path::new("/nonexistent/h123"),
         key_hash,
+        is_outside: false,
         has_names: false,
         stop: &stop,
         begins: Begins::UNHEARD,

@@ -232,13 +232,13 @@ impl Study<'_> {
                 format!("there is no client `{}`", group.client),
             ));
         };
-        let key_hash = self.authority.key_hash();
+        let key_hash = if is_outside { self.outside.key_hashes() } else { self.authority.key_hash() };
         let spec = ExternalSpec {
             folder: &logs.join(log_name("client", group)),
             log: &logs.join(log_name("client.log", group)),
             tool: &self.program,
-            // Servers that h123 does not start have other keys.
-            key_hash: if is_outside { "" } else { &key_hash },
+            key_hash: &key_hash,
+            is_outside,
             has_names: self.cover_hosts_file(node, assignment)?,
             stop: self.stop,
             begins,

@@ -1,13 +1,13 @@
 //! The servers of a study that h123 does not start: what they offer, and the relays that stand for them in
 //! the lab.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use drive::outside::{Offer, discover, target};
 use lab::{Lab, Relay};
-use model::assignment::Target;
+use model::assignment::{Target, Trust};
 use model::options::{PathOptions, RequestOptions};
 use model::plan::{Remote, ServerChain};
 use model::sample::{FailureKind, Outcome};
@@ -80,6 +80,14 @@ impl Outside {
             )
         };
         self.offers.iter().map(describe).collect()
+    }
+
+    /// The hashes of the keys that the system does not trust, separated by commas. Chromium ignores the Alt-Svc
+    /// of a server whose certificate has an error, but finds none in that of a known key.
+    pub(crate) fn key_hashes(&self) -> String {
+        let offers = self.offers.values().filter(|offer| offer.trust != Trust::System);
+        let hashes: BTreeSet<&str> = offers.filter_map(|offer| offer.key_hash.as_deref()).collect();
+        hashes.into_iter().collect::<Vec<_>>().join(",")
     }
 
     fn offer(&self, url: &Url) -> Result<&Offer, String> {

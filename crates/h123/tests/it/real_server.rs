@@ -53,6 +53,22 @@ impl RealServer {
         RealServer::started(command, folder, ports)
     }
 
+    /// Caddy with HTTP/2, and HTTP/3 that it announces.
+    pub(crate) fn caddy() -> RealServer {
+        let (folder, ports) = (prepared(), free_ports(1));
+        let root = folder.path().display();
+        let text = format!(
+            "{{\n admin off\n auto_https disable_redirects\n}}\n\
+             https://127.0.0.1:{} {{\n tls {root}/server.pem {root}/server.key\n root * {root}/www\n file_server\n}}\n",
+            ports[0]
+        );
+        fs::write(folder.path().join("Caddyfile"), text).unwrap();
+        let mut command = Command::new("caddy");
+        command.args(["run", "--adapter", "caddyfile", "--config"]).arg(folder.path().join("Caddyfile"));
+        command.env("HOME", folder.path()).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
+        RealServer::started(command, folder, ports)
+    }
+
     /// nghttpd over TLS, which logs every frame that it reads.
     pub(crate) fn nghttpd(options: &[&str]) -> RealServer {
         let (folder, ports) = (prepared(), free_ports(1));
