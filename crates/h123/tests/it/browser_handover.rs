@@ -18,7 +18,7 @@ const EARLY_NS: u64 = 200 * MS_NS;
 const NOTICE_NS: u64 = 5_000 * MS_NS;
 
 /// The runs over HTTP/3 and HTTP/2 at 4 Mbit/s with a handover this long after the load's begin.
-fn run(place: &Path, at_ms: u64, workload: &str, more: &str) -> [RunRecord; 2] {
+fn run(place: &Path, at_ms: u64, (workload, metric): (&str, &str), more: &str) -> [RunRecord; 2] {
     let network = format!(
         "title = 'From one network to the next'\nsource = 'a test'\nrtt = '20ms'\nrate = '4Mbit/s'\n\
          [[timeline]]\nat = '{at_ms}ms'\nhandover = true\n"
@@ -29,7 +29,8 @@ fn run(place: &Path, at_ms: u64, workload: &str, more: &str) -> [RunRecord; 2] {
         "baseline = {{ variant = 'h3' }}\n[matrix]\nvariant = ['h3', 'h2']\nserver = ['origin']\n\
          network = ['leaving']\nworkload = ['{workload}']\nclient = ['chromium']\n"
     );
-    std::fs::write(place.join("study.toml"), format!("{HEAD}{matrix}{more}")).unwrap();
+    let head = HEAD.replace("startup_time", metric);
+    std::fs::write(place.join("study.toml"), format!("{head}{matrix}{more}")).unwrap();
     let mut command = Command::new(H123);
     command.args(["run", "study.toml", "-q", "--out", "out"]).current_dir(place);
     Ended::of(command.output().unwrap()).expect_measured();
@@ -63,7 +64,7 @@ fn a_handover_breaks_what_a_page_waits_for() {
     let _machine = machine();
     let place = folder();
     let page = "[workload.large]\nkind = 'page'\npage = 'large'\n";
-    for record in run(place.path(), AT_MS, "large", page) {
+    for record in run(place.path(), AT_MS, ("large", "page_load_time"), page) {
         let load = &record.page_events[0];
         let failed = broken(&record, AT_MS);
         assert!(record.outcome.is_ok() && failed.len() >= 2, "{record:?}");
@@ -87,7 +88,7 @@ fn a_video_goes_on_after_a_handover() {
     let place = folder();
     make_film(place.path(), "360p@3Mbit/s");
     let fixed = FIXED.replace("300kbit/s", "3Mbit/s");
-    for record in run(place.path(), AT_MS, "fixed", &format!("{FILM}{fixed}")) {
+    for record in run(place.path(), AT_MS, ("fixed", "startup_time"), &format!("{FILM}{fixed}")) {
         assert!(record.outcome.is_ok(), "{record:?}");
         let (failed, events) = (broken(&record, AT_MS), &record.player);
         assert!(!failed.is_empty(), "a segment was on its way: {record:?}");
