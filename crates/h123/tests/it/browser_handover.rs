@@ -1,5 +1,6 @@
 //! A viewer of a page or a video in Chromium whose network gives it another address in the middle.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -68,7 +69,9 @@ fn a_handover_breaks_what_a_page_waits_for() {
         let load = &record.page_events[0];
         let failed = broken(&record, AT_MS);
         assert!(record.outcome.is_ok() && failed.len() >= 2, "{record:?}");
-        assert!(failed.iter().all(|sample| sample.connection == failed[0].connection), "{failed:?}");
+        // Some were never sent.
+        let connections: BTreeSet<u32> = failed.iter().filter_map(|sample| sample.connection).collect();
+        assert_eq!(connections.len(), 1, "{failed:?}");
         let loaded_ns = load.loaded_ns.unwrap();
         assert!(
             loaded_ns + EARLY_NS >= load.began_ns + AT_MS * MS_NS,

@@ -38,10 +38,10 @@ fn far_away_http3_saves_a_round_trip() {
     }
 }
 
-/// h3 continues where it was: one round trip from its new address to the server. h2 connects, negotiates TLS
-/// and requests again, which takes three.
+/// h3 continues where it was, after a round trip in which the server validates the new address. h2 connects,
+/// negotiates TLS and requests again, which takes three. The queue adds up to 0.4.
 #[test]
-fn after_a_handover_http3_needs_a_third_of_the_round_trips() {
+fn after_a_handover_http3_needs_fewer_round_trips() {
     const RTT_NS: f64 = 50e6;
     let _machine = machine();
     let folder = folder();
@@ -61,6 +61,6 @@ fn after_a_handover_http3_needs_a_third_of_the_round_trips() {
     assert!(h3["metrics"].get("reconnects").is_none(), "it migrates: {h3:#}");
     let round_trips = |cell| median(cell, "recovery_time") / RTT_NS;
     let (h2, h3) = (round_trips(h2), round_trips(h3));
-    assert!((1.0..1.9).contains(&h3), "h3: {h3} round trips, expected 1");
+    assert!((1.9..2.8).contains(&h3), "h3: {h3} round trips, expected 2");
     assert!((3.0..4.5).contains(&h2), "h2: {h2} round trips, expected 3");
 }

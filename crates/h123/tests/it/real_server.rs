@@ -58,7 +58,7 @@ impl RealServer {
         let (folder, ports) = (prepared(), free_ports(1));
         let root = folder.path().display();
         let text = format!(
-            "{{\n admin off\n auto_https disable_redirects\n}}\n\
+            "{{\n admin off\n default_sni 127.0.0.1\n auto_https disable_redirects\n}}\n\
              https://127.0.0.1:{} {{\n tls {root}/server.pem {root}/server.key\n root * {root}/www\n file_server\n}}\n",
             ports[0]
         );
