@@ -20,6 +20,7 @@ mod discovery;
 mod docs;
 mod external;
 mod firefox;
+mod flaws;
 mod generator;
 mod groups;
 mod handover;

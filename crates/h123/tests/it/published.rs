@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::flaws::expect_flaws;
 use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, repository, summary};
 
 const RTT_NS: f64 = 60e6;
@@ -147,6 +148,7 @@ fn the_flaws_of_the_hds_benchmark_are_found() {
     // Only the rows of h123's client name URLs.
     let counted = cell(&summary, &["module", "h123"]);
     expect(counted, &[("missing_urls", "invalid", "1 URL never succeeded"), ("status", "invalid", "")]);
+    expect_flaws("hds-as-published", &summary);
 }
 
 /// The fragments that the bootstrap lists, at random: no server fails, and all do the same work.
@@ -179,7 +181,7 @@ fn every_server_has_the_fragments_that_exist() {
 }
 
 /// Runs a short form of a built-in study: with these texts in place of others, for two runs of these arms.
-fn measure_short(study: &str, changes: &[(&str, &str)], arms: &[&str], out: &Path) -> Value {
+pub(crate) fn measure_short(study: &str, changes: &[(&str, &str)], arms: &[&str], out: &Path) -> Value {
     let change =
         |text: String| changes.iter().fold(text, |text, (written, short)| replaced(&text, written, short));
     let arms = arms.iter().flat_map(|arm| ["--arm", arm]);
@@ -223,6 +225,7 @@ fn the_published_study_of_dash_says_what_is_wrong_with_it() {
     let kinds: Vec<&str> =
         summary["claims"].as_array().unwrap().iter().map(|claim| claim["kind"].as_str().unwrap()).collect();
     assert!(["pooled", "script", "best", "value"].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+    expect_flaws("bbc-dash-as-published", &summary);
 }
 
 /// The corrected study has none of these mistakes, whatever the machine's speed.
@@ -289,6 +292,7 @@ fn the_mistakes_of_the_study_of_trento_are_found() {
     let folder = folder();
     let same = |text: String| text;
     let summary = run_changed("dncs-httpstat-as-published", same, &[], &folder.path().join("httpstat"));
+    expect_flaws("dncs-httpstat-as-published", &summary);
     let asked = cell(&summary, &["HTTP/3"]);
     let arms = check(asked, "arms_match");
     let found = (arms["result"].as_str(), arms["measured"].as_str());
@@ -301,6 +305,7 @@ fn the_mistakes_of_the_study_of_trento_are_found() {
     // Debian's nginx has no HTTP/3.
     let arms = ["--arm", "HTTP/2", "--arm", "HTTP/1.1"];
     let summary = run_changed("dncs-heavy-as-published", same, &arms, &folder.path().join("heavy"));
+    expect_flaws("dncs-heavy-as-published", &summary);
     let workloads = check(cell(&summary, &["HTTP/2"]), "workloads_match");
     assert_eq!(workloads["result"], "invalid", "{workloads:#}");
     assert!(workloads["measured"].as_str().unwrap().starts_with("123 requests"), "{workloads:#}");
