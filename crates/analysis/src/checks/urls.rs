@@ -16,7 +16,8 @@ pub(super) const CHECK: Check = Check {
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let loops = context.own.facts().filter_map(|(group, facts)| {
         let paths = context.plan.workload_of(group).workload.as_loop()?.paths.len() as u64;
-        let is_seen = facts.rows > 0 && facts.distinct_urls > 0;
+        // A list of one path needs no report of which path was requested.
+        let is_seen = facts.rows > 0 && facts.distinct_urls > 0 || paths == 1 && facts.requests > 0;
         is_seen.then_some((paths, facts))
     });
     let missed = |(paths, facts): &(u64, &GroupFacts)| {
@@ -39,10 +40,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use model::external::ExternalReport;
     use model::plan::Level;
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, caveats, passes, silent};
+    use crate::summary::CheckOutcome;
 
     fn with_paths(count: u32, asked: u32) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1]);
@@ -73,5 +76,14 @@ mod tests {
         let mut bench = with_paths(1, 1);
         bench.plan.baseline = Level { factor: "server".to_owned(), value: "origin".to_owned() };
         caveats(&bench, &["urls"]);
+        // A client such as ab reports no paths.
+        for record in &mut bench.records {
+            record.samples.clear();
+            let report = ExternalReport { requests_ok: 40, ..ExternalReport::default() };
+            record.clients[0].external = Some(Box::new(report));
+        }
+        let summary = bench.summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "urls").unwrap();
+        assert_eq!(found.result, CheckOutcome::Caveat);
     }
 }
