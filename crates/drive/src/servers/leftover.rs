@@ -5,23 +5,38 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+/// How long killed processes may take to end.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+const KILL_POLL: Duration = Duration::from_millis(5);
 
 /// The programs of a process group: a server's or a browser's, with its shell or loader.
 pub(crate) fn programs_of_group(leader: u32) -> BTreeSet<PathBuf> {
     members(leader).filter_map(|(_, program)| program).collect()
 }
 
-/// Kills the remaining processes of a group whose leader has ended.
+/// Kills the remaining processes of a group whose leader has ended, and waits for their end: a killed process
+/// exists a little longer, and one of them may have started another.
 ///
 /// The programs are compared because the group's number may be reused once the group is empty.
 pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {
-    for (pid, program) in members(leader) {
-        if program.is_some_and(|program| programs.contains(&program)) {
-            // It may have ended meanwhile.
-            let _ = kill_process(pid, Signal::KILL);
+    let until = Instant::now() + KILL_LIMIT;
+    loop {
+        let mut is_empty = true;
+        for (pid, program) in members(leader) {
+            if program.is_some_and(|program| programs.contains(&program)) {
+                is_empty = false;
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
+        if is_empty || Instant::now() >= until {
+            return;
+        }
+        std::thread::sleep(KILL_POLL);
     }
 }
 
