@@ -35,7 +35,7 @@ use crate::clients::run::{Begins, ExternalSpec};
 use crate::log;
 use crate::privileges::Privileges;
 use crate::program::{ProgramInfo, Support};
-use crate::servers::leftover::{kill_group, programs_of_group};
+use crate::servers::leftover::{kill_group, kill_writers, programs_of_group};
 
 /// How long a browser may take until it can load a page, and the same as a multiple of the time for the load.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -324,6 +324,7 @@ impl Running<'_> {
             None => process.kill()?,
         };
         kill_group(process.pid(), &programs);
+        kill_writers(self.spec.log);
         Ok(match done {
             Ok(done) => Ok((done, exit)),
             Err(Outcome::Failed(failure)) => {
