@@ -180,6 +180,34 @@ fn every_server_has_the_fragments_that_exist() {
     expect(apache, &[("server_limit", "pass", "up to 20 connections at once")]);
 }
 
+/// One visitor far away, on one Apache: both versions load the same page whole. HTTP/2 opens one connection
+/// instead of six, compresses header fields (RFC 7541), and waits for fewer round trips than nine requests, one
+/// after the other, on each of six connections.
+#[test]
+fn a_visitor_far_away_saves_connections_header_bytes_and_round_trips() {
+    let _machine = machine();
+    let folder = folder();
+    let short =
+        |text: String| without_exceptions(&replaced(&text, "clients = [1, 25, 750]", "clients = [1]"));
+    let options = ["--network", "tokyo", "--workload", "large", "--runs", "1"];
+    let summary = run_changed("uva", short, &options, &folder.path().join("out"));
+    let (h1s, h2) = (cell(&summary, &["h1s"]), cell(&summary, &["h2"]));
+    for one in [h1s, h2] {
+        expect(one, &[("failed_requests", "pass", ""), ("version", "pass", "")]);
+        assert_eq!(median(one, "requests_succeeded"), 55.0, "{one:#}");
+    }
+    expect(h2, &[("workloads_match", "pass", "")]);
+    assert_eq!((median(h1s, "connections"), median(h2, "connections")), (6.0, 1.0));
+    for header in ["request_header", "response_header"] {
+        let bytes = |one, form| median(one, &format!("{header}_{form}_bytes"));
+        let (raw, compressed) = (bytes(h2, "raw"), bytes(h2, "wire"));
+        assert!(compressed < 0.5 * raw, "{header}: {compressed} B of {raw} B");
+        assert!(compressed < 0.5 * bytes(h1s, "wire"), "{header}: {compressed} B of HTTP/2");
+    }
+    let (slower, faster) = (median(h1s, "page_load_time"), median(h2, "page_load_time"));
+    assert!(faster < slower, "HTTP/2 takes {faster} ns, HTTP/1.1 {slower} ns");
+}
+
 /// Runs a short form of a built-in study: with these texts in place of others, for two runs of these arms.
 pub(crate) fn measure_short(study: &str, changes: &[(&str, &str)], arms: &[&str], out: &Path) -> Value {
     let change =
