@@ -30,7 +30,8 @@ pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {
 }
 
 /// Kills the remaining processes whose standard error is a log, and waits for their end: those that began a
-/// session of their own, such as a browser's crash handlers, are in no group of the browser, but inherit its log.
+/// session of their own, such as a browser's crash handlers, are in no group of the browser, but inherit its
+/// log.
 pub(crate) fn kill_writers(log: &Path) {
     // Without a log nothing was started.
     let Ok(log) = log.canonicalize() else { return };
@@ -41,8 +42,8 @@ pub(crate) fn kill_writers(log: &Path) {
     });
 }
 
-/// Kills processes until there are none: a killed process exists a little longer, and one of them may have started
-/// another.
+/// Kills processes until there are none: a killed process exists a little longer, and one of them may have
+/// started another.
 fn kill_all(left: impl Fn() -> Vec<Pid>) {
     let until = Instant::now() + KILL_LIMIT;
     loop {

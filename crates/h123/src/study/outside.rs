@@ -82,8 +82,8 @@ impl Outside {
         self.offers.iter().map(describe).collect()
     }
 
-    /// The hashes of the keys that the system does not trust, separated by commas. Chromium ignores the Alt-Svc
-    /// of a server whose certificate has an error, but finds none in that of a known key.
+    /// The hashes of the keys that the system does not trust, separated by commas. Chromium ignores the
+    /// Alt-Svc of a server whose certificate has an error, but finds none in that of a known key.
     pub(crate) fn key_hashes(&self) -> String {
         let offers = self.offers.values().filter(|offer| offer.trust != Trust::System);
         let hashes: BTreeSet<&str> = offers.filter_map(|offer| offer.key_hash.as_deref()).collect();

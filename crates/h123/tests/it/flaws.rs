@@ -561,8 +561,8 @@ fn the_flaw_of_the_first_hds_benchmark_is_found() {
     expect_flaws("hds-ab-as-published", &summary);
 }
 
-/// At 0.3 ms some clients have closed their connections before others end, so that sockets are in TIME-WAIT; at
-/// 7 ms some wait much longer than others.
+/// At 0.3 ms some clients have closed their connections before others end, so that sockets are in TIME-WAIT;
+/// at 7 ms some wait much longer than others.
 #[test]
 fn flaws_of_the_study_of_amsterdam_are_found() {
     let _machine = machine();

@@ -181,8 +181,8 @@ fn every_server_has_the_fragments_that_exist() {
 }
 
 /// One visitor far away, on one Apache: both versions load the same page whole. HTTP/2 opens one connection
-/// instead of six, compresses header fields (RFC 7541), and waits for fewer round trips than nine requests, one
-/// after the other, on each of six connections.
+/// instead of six, compresses header fields (RFC 7541), and waits for fewer round trips than nine requests,
+/// one after the other, on each of six connections.
 #[test]
 fn a_visitor_far_away_saves_connections_header_bytes_and_round_trips() {
     let _machine = machine();

@@ -19,8 +19,8 @@ fn study(folder: &Path, topology: &str, network: &str) -> PathBuf {
     file
 }
 
-/// Runs a study; its summary, its report and the links of its runs. A busy machine delays packets, as the check
-/// `emulation` says: one undisturbed attempt of three shows what is meant.
+/// Runs a study; its summary, its report and the links of its runs. A busy machine delays packets, as the
+/// check `emulation` says: one undisturbed attempt of three shows what is meant.
 fn run(topology: &str, network: &str) -> (Value, String, Value) {
     let is_disturbed = |(summary, ..): &(Value, String, Value)| {
         let cells = ["h1s", "h3"].map(|variant| cell(summary, &[variant]));

@@ -39,8 +39,8 @@ pub enum PlaybackEnd {
     Unfinished,
 }
 
-/// A segment that the player knows. Its start is that of the plan: players correct theirs by what they find in
-/// the media.
+/// A segment that the player knows. Its start is that of the plan: players correct theirs by what they find
+/// in the media.
 #[derive(Clone, Copy, Debug)]
 struct KnownSegment {
     segment: u32,
