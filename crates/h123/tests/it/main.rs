@@ -14,6 +14,7 @@ mod browser_video;
 mod capture;
 mod chromium;
 mod content;
+mod coverage;
 mod damage;
 mod data;
 mod discovery;
