@@ -33,8 +33,8 @@ pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {
 /// session of their own, such as a browser's crash handlers, are in no group of the browser, but inherit its
 /// log.
 pub(crate) fn kill_writers(log: &Path) {
-    // Without a log nothing was started.
-    let Ok(log) = log.canonicalize() else { return };
+    // Without a log nothing was started, and a device such as /dev/null is the log of many programs.
+    let Some(log) = log.canonicalize().ok().filter(|log| log.is_file()) else { return };
     kill_all(|| {
         let writes = |process: &Path| fs::read_link(process.join("fd/2")).is_ok_and(|file| file == log);
         let writers = processes().filter(|(_, process)| writes(process));
@@ -91,13 +91,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let stderr = fs::File::create(&log).unwrap();
-        let mut child = std::process::Command::new("setsid")
-            .args(["--wait", "sleep", "30"])
-            .stderr(stderr)
-            .spawn()
-            .unwrap();
-        // The sleeping process exists once its parent waits for it.
-        while processes().filter(|(_, p)| fs::read_link(p.join("fd/2")).is_ok_and(|f| f == log)).count() < 1 {
+        let mut child =
+            std::process::Command::new("setsid").args(["sleep", "30"]).stderr(stderr).spawn().unwrap();
+        // It leads its group once its session has begun.
+        let stat = format!("/proc/{}/stat", child.id());
+        while group_of(&fs::read_to_string(&stat).unwrap()) != Some(child.id()) {
             std::thread::sleep(KILL_POLL);
         }
         kill_writers(&log);
